@@ -1,0 +1,47 @@
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+losses: tuple[str, ...]
+
+class Rows:
+    @property
+    def n(self) -> int: ...
+    @property
+    def d(self) -> int: ...
+    @property
+    def nonzeros(self) -> int: ...
+
+def cpu_level() -> int: ...
+def loss_function(loss: str, function: str, at: float) -> float: ...
+def loss_step(loss: str, alpha: float, m: float, q: float, c: float) -> float: ...
+def dense_rows(x: NDArray[np.floating]) -> Rows: ...
+def csr_rows(
+    x: NDArray[np.floating], columns: NDArray[np.integer], starts: NDArray[np.integer], d: int
+) -> Rows: ...
+def scores(rows: Rows, w: Floats, threads: int) -> Floats: ...
+def combine(rows: Rows, v: Floats, threads: int) -> Floats: ...
+def square_norms(rows: Rows, threads: int) -> Floats: ...
+def gram(rows: Rows, weight: Floats, shift: Floats | None, border: bool, threads: int) -> Floats: ...
+def dual_cd_pass(
+    loss: str,
+    rows: Rows,
+    y: Floats,
+    c: Floats,
+    norms: Floats,
+    alpha: Floats,
+    w: Floats,
+    b: float,
+    s: float,
+    inverse_rho: float,
+    active: Integers,
+    order: Integers,
+    shrink_above: float,
+    shrink_below: float,
+    shards: int,
+    rounds: int,
+    damping: float,
+    threads: int,
+) -> tuple[float, float, float, float]: ...

@@ -1,0 +1,250 @@
+"""CERTIFICATE: how good a pair of weights and dual variables is, computed from the problem and from nothing else.
+
+Every primal value is at least every dual value, so their difference bounds how far either is from the optimum. No
+solver is imported here, and no solver imports this: what it says depends only on the problem and the points given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
+
+from widemargin.problem import Problem
+
+Floats = NDArray[np.float64]
+
+#: A dual variable this close to an end of its range, relative to the range, lies on it.
+AT_BOUND = 1e-9
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row of the KKT table: the points whose α lies in one part of its range."""
+
+    name: str
+    demand: str
+    count: int
+    worst: float
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The proof that comes with a fit.
+
+    `gap` = `primal` − `dual` bounds the distance of the objective from its minimum, and √(2·gap) that of the weights
+    from the optimal ones. `relative_gap` is gap / dual: infinite where nothing is proved.
+    """
+
+    primal: float
+    dual: float
+    #: How many points lie at α = 0, strictly between, and at the bound, what optimality demands there, the worst miss.
+    kkt: tuple[Kind, ...]
+    #: Σ of the slacks ξ = max(0, 1 − margin), and how many are positive: margin violations, misclassified among them.
+    slack: float
+    violations: int
+    misclassified: int
+    #: ‖w − Σ αᵢyᵢxᵢ‖ / ‖w‖: how far the weights are from those of the dual variables.
+    stationarity: float
+    #: 2/‖w‖, the distance between the two margin lines.
+    width: float
+    rows: int
+    #: The feasible dual point that proves `dual`, one αᵢ per row.
+    alpha: Floats = field(repr=False, compare=False)
+
+    @property
+    def gap(self) -> float:
+        """primal − dual; a difference below rounding is 0."""
+        return max(self.primal - self.dual, 0.0)
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / |dual|, which is at least (primal − minimum) / minimum."""
+        if self.gap == 0:
+            return 0.0
+        return self.gap / self.dual if self.dual > 0 else np.inf
+
+    @property
+    def kkt_violation(self) -> float:
+        """The worst violation of the KKT conditions over all rows."""
+        return max(kind.worst for kind in self.kkt)
+
+    @property
+    def support(self) -> int:
+        """The number of support vectors, α > 0."""
+        return sum(kind.count for kind in self.kkt[1:])
+
+    def __str__(self) -> str:
+        lines = [f"{label:<20}{value:>16}" for label, value in self._facts()]
+        lines += ["", f"{'KKT':<12}{'wanted':<14}{'points':>10}{'worst miss':>14}"]
+        lines += [f"{kind.name:<12}{kind.demand:<14}{kind.count:>10,}{kind.worst:>14.1e}" for kind in self.kkt]
+        return "\n".join(lines)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("primal", f"{self.primal:.9g}"),
+            ("dual", f"{self.dual:.9g}"),
+            ("gap", f"{self.gap:.1e}"),
+            ("relative gap", f"{self.relative_gap:.1e}"),
+            ("margin width", f"{self.width:.6g}"),
+            ("support vectors", f"{self.support:,} of {self.rows:,}"),
+            ("total slack", f"{self.slack:.6g}"),
+            ("inside the margin", f"{self.violations - self.misclassified:,}"),
+            ("misclassified", f"{self.misclassified:,}"),
+        ]
+
+
+def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate:
+    """The certificate of (w, b) and of the feasible dual point next to α."""
+    live = problem.live
+    margins = problem.margins(w, b)
+    alpha = problem.feasible(alpha)
+    implied = problem.weights(alpha)
+    m, dual_point = margins[live], alpha[live]
+    slack = np.maximum(0.0, 1 - m)
+    norm = float(np.linalg.norm(w))
+    with np.errstate(divide="ignore"):
+        return Certificate(
+            primal=problem.primal(w, margins),
+            dual=problem.dual(alpha, implied),
+            kkt=_kkt_table(problem, m, dual_point),
+            slack=float(slack.sum()),
+            violations=int((slack > AT_BOUND).sum()),
+            misclassified=int((slack > 1).sum()),
+            stationarity=float(np.linalg.norm(w - implied)) / norm if norm else float(implied.any()),
+            width=float(np.divide(2.0, norm)),
+            rows=len(live),
+            alpha=alpha,
+        )
+
+
+def _kkt_table(problem: Problem, m: Floats, alpha: Floats) -> tuple[Kind, ...]:
+    """The points by the place of their α, each with the worst violation of what optimality demands there."""
+    loss, c = problem.loss, problem.c[problem.live]
+    if problem.hard:
+        at_zero, at_bound = alpha <= AT_BOUND * alpha.max(initial=0.0), np.zeros(len(m), bool)
+        miss = np.where(at_zero, np.maximum(0.0, 1 - m), np.abs(m - 1))
+    else:
+        a = alpha / c
+        at_zero, at_bound = np.abs(a) <= AT_BOUND, a >= loss.upper - AT_BOUND
+        a = np.where(at_zero & (loss.lower == 0), 0.0, np.where(at_bound, loss.upper, a))
+        miss = loss.kkt_violation(m, a)
+    if loss.kink is None:
+        demands = ("–", "α = −cφ′(m)", "–")
+    elif loss.smooth and not problem.hard:
+        demands = (f"m ≥ {loss.kink:g}", "α = −cφ′(m)", "–")
+    else:
+        demands = (f"m ≥ {loss.kink:g}", f"m = {loss.kink:g}", f"m ≤ {loss.kink:g}")
+    places = (at_zero, ~at_zero & ~at_bound, at_bound)
+    return tuple(
+        Kind(name, demand, int(place.sum()), float(miss[place].max(initial=0.0)))
+        for name, demand, place in zip(("α = 0", "0 < α < c", "α = c"), demands, places, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Certificates(Sequence[Certificate]):
+    """One certificate per class, each for that class against the rest; its gap is the worst of theirs."""
+
+    classes: tuple[object, ...]
+    each: tuple[Certificate, ...]
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # as Sequence declares it, int or slice
+        return self.each[index]
+
+    @property
+    def gap(self) -> float:
+        """The largest gap."""
+        return max(one.gap for one in self.each)
+
+    @property
+    def relative_gap(self) -> float:
+        """The largest relative gap."""
+        return max(one.relative_gap for one in self.each)
+
+    @property
+    def kkt_violation(self) -> float:
+        """The worst violation of the KKT conditions."""
+        return max(one.kkt_violation for one in self.each)
+
+    def __str__(self) -> str:
+        columns = ("class", "primal", "dual", "relative gap", "width", "support", "misclassified")
+        rows = [
+            (str(name), f"{one.primal:.6g}", f"{one.dual:.6g}", f"{one.relative_gap:.1e}", f"{one.width:.4g}",
+             f"{one.support:,}", f"{one.misclassified:,}")
+            for name, one in zip(self.classes, self.each, strict=True)
+        ]
+        widths = [max(len(line[k]) for line in (columns, *rows)) for k in range(len(columns))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in (columns, *rows)]
+        return "\n".join((*lines, f"worst relative gap  {self.relative_gap:.1e}"))
+
+
+class InseparableError(ValueError):
+    """The hard margin does not exist. The proof: weights u over the positive rows and v over the negative rows, none
+    negative, each summing to 1, with Σ uᵢxᵢ = Σ vⱼxⱼ = `point`: a point in the convex hulls of both classes.
+
+    Without a bias the hyperplane must pass through 0, and the proof is weights over all rows, summing to 1, with
+    Σ uᵢyᵢxᵢ = 0; then `negative_weights` is empty, `positive` holds all rows, and `point` is that sum.
+    """
+
+    def __init__(
+        self, positive: NDArray[np.intp], positive_weights: Floats, negative: NDArray[np.intp],
+        negative_weights: Floats, point: Floats, distance: float,
+    ) -> None:
+        self.positive, self.positive_weights = positive, positive_weights
+        self.negative, self.negative_weights = negative, negative_weights
+        self.point, self.distance = point, distance
+        super().__init__(
+            "C=inf asks for a hyperplane that separates the classes, and there is none: "
+            + ("a weighted mean of some positive rows equals one of some negative rows" if len(negative) else
+               "a weighted mean of the rows y·x is 0, so no hyperplane through 0 separates them; try fit_intercept=True")
+            + " (see .positive, .positive_weights, .negative, .negative_weights, .point). Use a finite C."
+        )
+
+
+def prove_inseparable(problem: Problem, candidates: NDArray[np.intp]) -> InseparableError | None:
+    """A point common to both hulls, if the candidate rows have one; found by linear programming, then checked."""
+    rows = np.sort(candidates)
+    y = problem.y[rows]
+    if problem.fit_intercept and (y > 0).all() | (y < 0).all():
+        return None
+    signed = csr_array(problem.rows.X[rows]).astype(np.float64).multiply(y[:, None]).T.tocsr()
+    scale = np.maximum(abs(signed).max(axis=1).toarray().ravel(), np.finfo(float).tiny)
+    balance = np.array([y > 0, y < 0], dtype=float) if problem.fit_intercept else np.ones((1, len(rows)))
+    equations = vstack([signed.multiply(1 / scale[:, None]), csr_array(balance)]).tocsc()
+    right = np.append(np.zeros(len(scale)), np.ones(len(balance)))
+    found = linprog(np.zeros(len(rows)), A_eq=equations, b_eq=right, method="highs-ds",
+                    options={"primal_feasibility_tolerance": 1e-10})
+    if found.status != 0:
+        return None
+    weights = _sharpened(equations, right, np.maximum(found.x, 0.0))
+    used = weights > 0
+    index, weights, y = rows[used], weights[used], y[used]
+    points = problem.rows.take(index)
+    sides = [y > 0, y < 0] if problem.fit_intercept else [np.ones(len(y), bool), np.zeros(len(y), bool)]
+    for side in sides:
+        weights[side] /= weights[side].sum() if side.any() else 1.0
+    difference = (weights * y) @ points
+    distance = float(np.linalg.norm(difference / np.maximum(scale, 1e-300)) if len(scale) else 0.0)
+    if distance > 1e-9:
+        return None
+    point = weights[sides[0]] @ points[sides[0]] if problem.fit_intercept else difference
+    return InseparableError(
+        index[sides[0]], weights[sides[0]], index[sides[1]], weights[sides[1]], point, distance
+    )
+
+
+def _sharpened(equations: csr_array, right: Floats, weights: Floats) -> Floats:
+    """The same solution to the last digits: least squares on the weights that are not 0."""
+    used = np.flatnonzero(weights > 0)
+    matrix = equations[:, used].toarray()
+    sharp = weights.copy()
+    sharp[used] += np.linalg.lstsq(matrix, right - matrix @ weights[used], rcond=None)[0]
+    return sharp if (sharp >= 0).all() else weights

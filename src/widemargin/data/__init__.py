@@ -1,0 +1,5 @@
+"""ROWS: where X comes from and how solvers walk over it."""
+
+from widemargin.data.rows import Rows
+
+__all__ = ["Rows"]

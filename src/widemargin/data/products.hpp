@@ -1,0 +1,210 @@
+// PRODUCTS: Xw, Xᵀv, the rows' squared norms and XᵀDX for any storage of X, without a copy of X.
+#pragma once
+
+#include <algorithm>
+#include <barrier>
+#include <cmath>
+#include <vector>
+
+#include "../threads.hpp"
+#include "rows.hpp"
+
+namespace widemargin {
+
+template <class Rows>
+Index total_nonzeros(const Rows& rows) {
+    return rows.n * rows.d;
+}
+
+template <class T, class I>
+Index total_nonzeros(const Csr<T, I>& rows) {
+    return rows.starts[rows.n] - rows.starts[0];
+}
+
+// out[i] = w·xᵢ for begin ≤ i < end.
+template <class Rows>
+void scores_of_block(const Rows& rows, Index begin, Index end, const double* w, double* out) {
+    for (Index i = begin; i < end; ++i) out[i] = rows.dot(i, w);
+}
+
+// Column by column: in F order this reads memory in order.
+template <class T>
+void scores_of_block(const Strided<T>& rows, Index begin, Index end, const double* w, double* out) {
+    std::fill(out + begin, out + end, 0.0);
+    for (Index j = 0; j < rows.d; ++j) {
+        const T* column = rows.x + j * rows.column_stride;
+        for (Index i = begin; i < end; ++i) out[i] += w[j] * static_cast<double>(column[i * rows.row_stride]);
+    }
+}
+
+// out += Σ v[i] xᵢ over begin ≤ i < end.
+template <class Rows>
+void combine_block(const Rows& rows, Index begin, Index end, const double* v, double* out) {
+    for (Index i = begin; i < end; ++i)
+        if (v[i] != 0) rows.add(i, v[i], out);
+}
+
+template <class T>
+void combine_block(const Strided<T>& rows, Index begin, Index end, const double* v, double* out) {
+    for (Index j = 0; j < rows.d; ++j) {
+        const T* column = rows.x + j * rows.column_stride;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Index i = begin; i < end; ++i) sum += v[i] * static_cast<double>(column[i * rows.row_stride]);
+        out[j] += sum;
+    }
+}
+
+inline constexpr Index block_rows = 512;
+
+// Calls work(begin, end) for neighbouring blocks of rows; the results of different rows must not depend on each other.
+template <class Rows, class Work>
+void each_block(const Rows& rows, int threads, Work work) {
+    const Index blocks = (rows.n + block_rows - 1) / block_rows;
+    const int pieces = static_cast<int>(std::min<Index>(blocks, 64));
+    run_pieces(pieces, threads, [&](int piece) {
+        for (Index block = blocks * piece / pieces; block < blocks * (piece + 1) / pieces; ++block)
+            work(block * block_rows, std::min(rows.n, (block + 1) * block_rows));
+    });
+}
+
+template <class Rows>
+void scores(const Rows& rows, const double* w, double* out, int threads) {
+    each_block(rows, threads, [&](Index begin, Index end) { scores_of_block(rows, begin, end, w, out); });
+}
+
+template <class Rows>
+void square_norms(const Rows& rows, double* out, int threads) {
+    each_block(rows, threads, [&](Index begin, Index end) {
+        std::fill(out + begin, out + end, 0.0);
+        for (Index i = begin; i < end; ++i) rows.each(i, [&](Index, double x) { out[i] += x * x; });
+    });
+}
+
+// out = Xᵀv. The number of partial sums depends on the data alone, so the result does not depend on the threads.
+template <class Rows>
+void combine(const Rows& rows, const double* v, double* out, int threads) {
+    const int pieces = static_cast<int>(std::clamp<Index>(total_nonzeros(rows) / (8 * rows.d + 1), 1, 8));
+    const auto d = static_cast<std::size_t>(rows.d);
+    std::vector<double> partial(d * static_cast<std::size_t>(pieces - 1));
+    std::fill(out, out + d, 0.0);
+    run_pieces(pieces, threads, [&](int piece) {
+        double* sum = piece == 0 ? out : partial.data() + d * static_cast<std::size_t>(piece - 1);
+        const Index end = rows.n * (piece + 1) / pieces;
+        for (Index begin = rows.n * piece / pieces; begin < end; begin += block_rows)
+            combine_block(rows, begin, std::min(end, begin + block_rows), v, sum);
+    });
+    for (int piece = 1; piece < pieces; ++piece)
+        for (std::size_t j = 0; j < d; ++j) out[j] += partial[d * static_cast<std::size_t>(piece - 1) + j];
+}
+
+// Eight columns of a block of rows lie together in a panel; a tile of the Gram matrix is the product of two panels.
+inline constexpr Index panel_width = 8, panel_rows = 128, packed_numbers = 1 << 20;
+using Four = double __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
+
+// tile += pᵀq over `count` rows of two panels; half a tile at a time, so that its sums stay in registers.
+inline void multiply_panels(const double* p, const double* q, Index count, double* tile, Index stride) {
+    for (Index half = 0; half < panel_width; half += 4) {
+        Four left[4] = {}, right[4] = {};
+        for (Index k = 0; k < count; ++k) {
+            const Four q0 = *reinterpret_cast<const Four*>(q + k * panel_width);
+            const Four q1 = *reinterpret_cast<const Four*>(q + k * panel_width + 4);
+            for (Index r = 0; r < 4; ++r) {
+                left[r] += p[k * panel_width + half + r] * q0;
+                right[r] += p[k * panel_width + half + r] * q1;
+            }
+        }
+        for (Index r = 0; r < 4; ++r)
+            for (Index c = 0; c < 4; ++c) {
+                tile[(half + r) * stride + c] += left[r][c];
+                tile[(half + r) * stride + 4 + c] += right[r][c];
+            }
+    }
+}
+
+// out = Σ weight[i] zᵢzᵢᵀ with zᵢ = xᵢ − shift and, if `border`, a last component 1; weights ≥ 0.
+// Rows of weight 0 cost nothing. `size` is d, or d + 1 with a border; out is size × size.
+template <class Rows>
+void gram_dense(const Rows& rows, const double* weight, const double* shift, bool border, double* out, int threads) {
+    const Index size = rows.d + border, panels = (size + panel_width - 1) / panel_width, stride = panels * panel_width;
+    std::vector<Index> used;
+    for (Index i = 0; i < rows.n; ++i)
+        if (weight[i] > 0) used.push_back(i);
+    const auto count = static_cast<Index>(used.size());
+    const Index packed_rows = std::max<Index>(1, packed_numbers / (stride * panel_rows)) * panel_rows;
+    std::vector<double> packed(static_cast<std::size_t>(stride * packed_rows));
+    std::vector<double> sums(static_cast<std::size_t>(stride * stride));
+    const auto panel = [&](Index k, Index p) {  // where panel p of row k of the packed block begins
+        return packed.data() + (((k / panel_rows) * panels + p) * panel_rows + k % panel_rows) * panel_width;
+    };
+    std::barrier together(threads);
+    run_threads(threads, [&](int thread) {
+        std::vector<double> row(static_cast<std::size_t>(stride));
+        for (Index begin = 0; begin < count; begin += packed_rows) {
+            const Index block = std::min(packed_rows, count - begin);
+            for (Index k = block * thread / threads; k < block * (thread + 1) / threads; ++k) {
+                const Index i = used[static_cast<std::size_t>(begin + k)];
+                double* z = row.data();
+                for (Index j = 0; j < rows.d; ++j) z[j] = shift ? -shift[j] : 0.0;
+                rows.add(i, 1.0, z);
+                if (border) z[rows.d] = 1.0;
+                const double root = std::sqrt(weight[i]);
+                for (Index p = 0; p < panels; ++p) {
+                    double* to = panel(k, p);
+                    for (Index j = 0; j < panel_width; ++j) to[j] = root * z[p * panel_width + j];
+                }
+            }
+            together.arrive_and_wait();
+            for (Index k = 0; k < block; k += panel_rows) {
+                Index tile = 0;
+                for (Index p = 0; p < panels; ++p)
+                    for (Index q = p; q < panels; ++q, ++tile)
+                        if (tile % threads == thread)
+                            multiply_panels(panel(k, p), panel(k, q), std::min(panel_rows, block - k),
+                                            sums.data() + (p * stride + q) * panel_width, stride);
+            }
+            together.arrive_and_wait();
+        }
+    });
+    for (Index j = 0; j < size; ++j)
+        for (Index k = 0; k < size; ++k)
+            out[j * size + k] = sums[static_cast<std::size_t>(std::min(j, k) * stride + std::max(j, k))];
+}
+
+// The same for rows with few non-zeros, pair by pair and without a shift.
+template <class Rows>
+void gram_sparse(const Rows& rows, const double* weight, bool border, double* out, int threads) {
+    const Index size = rows.d + border;
+    const auto area = static_cast<std::size_t>(size * size);
+    const int pieces = static_cast<int>(std::clamp<Index>((Index{1} << 23) / (size * size), 1, 8));
+    std::vector<double> partial(area * static_cast<std::size_t>(pieces - 1));
+    std::fill(out, out + area, 0.0);
+    run_pieces(pieces, threads, [&](int piece) {
+        double* sum = piece == 0 ? out : partial.data() + area * static_cast<std::size_t>(piece - 1);
+        for (Index i = rows.n * piece / pieces; i < rows.n * (piece + 1) / pieces; ++i) {
+            if (!(weight[i] > 0)) continue;
+            rows.each(i, [&](Index j, double x) {
+                const double scaled = weight[i] * x;
+                rows.each(i, [&](Index k, double z) { sum[j * size + k] += scaled * z; });
+                if (border) sum[j * size + rows.d] += scaled;
+            });
+            if (border) sum[area - 1] += weight[i];
+        }
+    });
+    for (int piece = 1; piece < pieces; ++piece)
+        for (std::size_t k = 0; k < area; ++k) out[k] += partial[area * static_cast<std::size_t>(piece - 1) + k];
+    if (border)
+        for (Index j = 0; j < rows.d; ++j) out[rows.d * size + j] = out[j * size + rows.d];
+}
+
+// A pair of non-zeros costs about 20 times as much as a pair of elements in a panel.
+template <class Rows>
+void gram(const Rows& rows, const double* weight, const double* shift, bool border, double* out, int threads) {
+    const double filled = static_cast<double>(total_nonzeros(rows)) / static_cast<double>(rows.n * rows.d + 1);
+    if (shift || filled * filled * 20 > 1)
+        gram_dense(rows, weight, shift, border, out, threads);
+    else
+        gram_sparse(rows, weight, border, out, threads);
+}
+
+}  // namespace widemargin

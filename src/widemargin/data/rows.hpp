@@ -1,0 +1,103 @@
+// ROWS: one way to walk over the rows of X, whatever X is made of.
+//
+// A kernel is written once against `dot`, `add` and `each`; the storage is chosen at compile time. Sums run in double
+// precision whatever the storage, so float32 data trains as accurately as its values allow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace widemargin {
+
+using Index = std::int64_t;
+
+// Dense rows whose elements lie side by side (C order).
+template <class T>
+struct Contiguous {
+    const T* x;
+    Index n, d, stride;
+
+    Index nonzeros(Index) const { return d; }
+
+    double dot(Index i, const double* w) const {
+        const T* row = x + i * stride;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Index j = 0; j < d; ++j) sum += w[j] * static_cast<double>(row[j]);
+        return sum;
+    }
+
+    void add(Index i, double scale, double* w) const {
+        const T* row = x + i * stride;
+#pragma omp simd
+        for (Index j = 0; j < d; ++j) w[j] += scale * static_cast<double>(row[j]);
+    }
+
+    template <class Visit>
+    void each(Index i, Visit visit) const {
+        const T* row = x + i * stride;
+        for (Index j = 0; j < d; ++j) visit(j, static_cast<double>(row[j]));
+    }
+};
+
+// Dense rows of any strides (F order, slices). Neighbouring rows share cache lines: walk them in blocks.
+template <class T>
+struct Strided {
+    const T* x;
+    Index n, d, row_stride, column_stride;
+
+    Index nonzeros(Index) const { return d; }
+
+    double dot(Index i, const double* w) const {
+        double sum = 0;
+        each(i, [&](Index j, double value) { sum += w[j] * value; });
+        return sum;
+    }
+
+    void add(Index i, double scale, double* w) const {
+        each(i, [&](Index j, double value) { w[j] += scale * value; });
+    }
+
+    template <class Visit>
+    void each(Index i, Visit visit) const {
+        const T* element = x + i * row_stride;
+        for (Index j = 0; j < d; ++j, element += column_stride) visit(j, static_cast<double>(*element));
+    }
+};
+
+// Compressed sparse rows with indices of 32 or 64 bits, in any order within a row, none twice.
+template <class T, class I>
+struct Csr {
+    const T* x;
+    const I* columns;
+    const I* starts;
+    Index n, d;
+
+    Index nonzeros(Index i) const { return starts[i + 1] - starts[i]; }
+
+    double dot(Index i, const double* w) const {
+        const Index end = starts[i + 1];
+        Index k = starts[i];
+        // Four running sums: the additions of one would wait for each other longer than for memory.
+        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (; k + 4 <= end; k += 4) {
+            s0 += w[columns[k]] * static_cast<double>(x[k]);
+            s1 += w[columns[k + 1]] * static_cast<double>(x[k + 1]);
+            s2 += w[columns[k + 2]] * static_cast<double>(x[k + 2]);
+            s3 += w[columns[k + 3]] * static_cast<double>(x[k + 3]);
+        }
+        for (; k < end; ++k) s0 += w[columns[k]] * static_cast<double>(x[k]);
+        return (s0 + s1) + (s2 + s3);
+    }
+
+    void add(Index i, double scale, double* w) const {
+        each(i, [&](Index j, double value) { w[j] += scale * value; });
+    }
+
+    template <class Visit>
+    void each(Index i, Visit visit) const {
+        for (Index k = starts[i], end = starts[i + 1]; k < end; ++k) visit(columns[k], static_cast<double>(x[k]));
+    }
+};
+
+}  // namespace widemargin

@@ -1,0 +1,67 @@
+"""X as the kernels see it: dense in any order, or CSR; float32 or float64; never copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin import _core
+
+Floats = NDArray[np.float64]
+
+
+class Rows:
+    """The rows of a matrix and the products that training needs of them, computed by `threads` threads.
+
+    `X` is a dense float array or a scipy CSR matrix or array, of float32 or float64. All sums run in float64, and their
+    bits do not depend on `threads`.
+    """
+
+    def __init__(self, X: Any, threads: int = 1) -> None:
+        self.X = X
+        self.threads = threads
+        if isinstance(X, np.ndarray):
+            self._core = _core.dense_rows(X)
+        else:
+            starts = X.indptr.astype(X.indices.dtype, copy=False)
+            self._core = _core.csr_rows(X.data, X.indices, starts, X.shape[1])
+        self.n, self.d, self.nonzeros = self._core.n, self._core.d, self._core.nonzeros
+
+    @property
+    def core(self) -> _core.Rows:
+        """The handle that kernels take."""
+        return self._core
+
+    def scores(self, w: Floats) -> Floats:
+        """Xw."""
+        return _core.scores(self._core, w, self.threads)
+
+    def combine(self, v: Floats) -> Floats:
+        """Xᵀv."""
+        return _core.combine(self._core, v, self.threads)
+
+    def square_norms(self) -> Floats:
+        """‖xᵢ‖² of every row."""
+        return _core.square_norms(self._core, self.threads)
+
+    def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
+        """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""
+        return _core.gram(self._core, weight, shift, border, self.threads)
+
+    def outer(self) -> Floats:
+        """XXᵀ."""
+        if isinstance(self.X, np.ndarray):
+            columns = Rows(self.X.T, self.threads)
+            return columns.gram(np.ones(columns.n), None, border=False)
+        products = np.empty((self.n, self.n))
+        step = max(1, (1 << 22) // self.n)
+        for begin in range(0, self.n, step):
+            products[begin : begin + step] = (self.X[begin : begin + step].astype(np.float64) @ self.X.T).toarray()
+        return products
+
+    def take(self, index: NDArray[np.integer]) -> Floats:
+        """The rows of that index, dense and in float64."""
+        chosen = self.X[index]
+        return np.asarray(chosen if isinstance(chosen, np.ndarray) else chosen.toarray(), dtype=np.float64)

@@ -1,0 +1,105 @@
+// LOSS: φ(m) of the margin m = y(w·x + b), its conjugate, and the step it takes on one dual coordinate.
+//
+// Each loss is a struct of pure functions. `a = α/c` is a dual variable in units of its row's strength c, so that the
+// dual problem reads  min ½‖Σ αᵢyᵢxᵢ‖² + Σ cᵢ φ*(−αᵢ/cᵢ).  losses.py states the same formulas in NumPy; the tests hold
+// the two equal.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+namespace widemargin {
+
+inline constexpr double inf = std::numeric_limits<double>::infinity();
+
+// Losses whose conjugate is a quadratic on an interval: φ*(−a) = −kink·a + bend·a²/4, lower ≤ a ≤ upper.
+// One coordinate of their dual is solved by one division and one clip.
+template <int kink, int bend, bool lower_bounded, bool upper_bounded>
+struct Quadratic {
+    static constexpr bool shrinks = lower_bounded;
+
+    static double lower() { return lower_bounded ? 0.0 : -inf; }
+    static double upper(double c) { return upper_bounded ? c : inf; }
+
+    static double conjugate(double a) {
+        if (a < lower() || a > upper(1.0)) return inf;
+        return a * (bend * a / 4 - kink);
+    }
+
+    // d/dα of the dual objective, margin included: positive means that α wants to fall.
+    static double gradient(double alpha, double m, double c) { return m - kink + bend * alpha / (2 * c); }
+
+    // argmin over α' of ½q(α'−α)² + m(α'−α) + cφ*(−α'/c). With q = 0 (an empty row) and no bend it is an end of the box.
+    static double step(double alpha, double m, double q, double c) {
+        const double g = gradient(alpha, m, c);
+        if (g == 0) return alpha;
+        return std::clamp(alpha - g / (q + bend / (2 * c)), lower(), upper(c));
+    }
+};
+
+// φ(m) = max(0, 1−m); at m = 1 the slope is 0.
+struct Hinge : Quadratic<1, 0, true, true> {
+    static constexpr const char* name = "hinge";
+    static double value(double m) { return std::max(0.0, 1 - m); }
+    static double slope(double m) { return m < 1 ? -1.0 : 0.0; }
+};
+
+// φ(m) = max(0, 1−m)²; smooth, its second derivative jumps at m = 1.
+struct SquaredHinge : Quadratic<1, 1, true, false> {
+    static constexpr const char* name = "squared_hinge";
+    static double value(double m) { return std::max(0.0, 1 - m) * std::max(0.0, 1 - m); }
+    static double slope(double m) { return -2 * std::max(0.0, 1 - m); }
+};
+
+// φ(m) = (1−m)², which is (w·x + b − y)² for y = ±1.
+struct Squared : Quadratic<1, 1, false, false> {
+    static constexpr const char* name = "squared";
+    static double value(double m) { return (1 - m) * (1 - m); }
+    static double slope(double m) { return -2 * (1 - m); }
+};
+
+// φ(m) = max(0, −m); at m = 0 the slope is 0.
+struct Perceptron : Quadratic<0, 0, true, true> {
+    static constexpr const char* name = "perceptron";
+    static double value(double m) { return std::max(0.0, -m); }
+    static double slope(double m) { return m < 0 ? -1.0 : 0.0; }
+};
+
+// φ(m) = log(1 + e^−m) = −log σ(m);  φ*(−a) = a log a + (1−a) log(1−a).
+struct Logistic {
+    static constexpr const char* name = "logistic";
+    static constexpr bool shrinks = false;
+
+    static double sigmoid(double t) { return t >= 0 ? 1 / (1 + std::exp(-t)) : std::exp(t) / (1 + std::exp(t)); }
+    static double value(double m) { return m > 0 ? std::log1p(std::exp(-m)) : std::log1p(std::exp(m)) - m; }
+    static double slope(double m) { return -sigmoid(-m); }
+    static double lower() { return 0.0; }
+    static double upper(double c) { return c; }
+
+    static double conjugate(double a) {
+        if (a < 0 || a > 1) return inf;
+        return (a > 0 ? a * std::log(a) : 0.0) + (a < 1 ? (1 - a) * std::log1p(-a) : 0.0);
+    }
+
+    static double gradient(double alpha, double m, double c) { return m + std::log(alpha / (c - alpha)); }
+
+    // In t = log(α'/(c−α')) the optimality condition q(cσ(t) − α) + m + t = 0 rises with slope at least 1 and at most
+    // 1 + qc/4, so Newton's method kept inside its shrinking bracket cannot fail, and α' near 0 keeps all its digits.
+    static double step(double alpha, double m, double q, double c) {
+        double low = -m - q * (c - alpha), high = -m + q * alpha, t = std::clamp(-m, low, high);
+        for (int k = 0; k < 60; ++k) {
+            const double p = sigmoid(t), f = q * (c * p - alpha) + m + t;
+            (f > 0 ? high : low) = t;
+            const double next = t - f / (1 + q * c * p * (1 - p));
+            if (std::abs(next - t) <= 1e-12 * (1 + std::abs(t))) break;
+            t = next > low && next < high ? next : low + (high - low) / 2;
+        }
+        return c * sigmoid(t);
+    }
+};
+
+using Losses = std::tuple<Hinge, SquaredHinge, Logistic, Squared, Perceptron>;
+
+}  // namespace widemargin

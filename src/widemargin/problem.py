@@ -1,0 +1,141 @@
+"""PROBLEM: min over w, b of ½‖w‖² + Σ cᵢ φ(yᵢ(w·xᵢ + b)), its dual, and the map between them.
+
+The dual is max over α of −½‖w(α)‖² − Σ cᵢ φ*(−αᵢ/cᵢ) with w(α) = Σ αᵢyᵢxᵢ; an unpenalised bias b adds the constraint
+Σ αᵢyᵢ = 0, and b is its multiplier. cᵢ = ∞ is the hard margin: φ becomes the constraint yᵢ(w·xᵢ + b) ≥ 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.data import Rows
+from widemargin.losses import Loss
+
+Floats = NDArray[np.float64]
+
+#: How the lecture notes write the strength of the penalty, and our C for it, given that number and the rows' number m.
+CONVENTIONS = {
+    "½‖w‖² + C Σ φ": lambda C, m: C,
+    "‖w‖² + C Σ φ": lambda C, m: C / 2,
+    "λ‖w‖² + (1/m) Σ φ": lambda lam, m: 1 / (2 * lam * m),
+    "λ/2 ‖w‖² + (1/m) Σ φ": lambda lam, m: 1 / (lam * m),
+    "λ‖w‖² + Σ φ": lambda lam, m: 1 / (2 * lam),
+    "λ/2 ‖w‖² + Σ φ": lambda lam, m: 1 / lam,
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A loss, strengths and rows. Labels y are ±1; strengths c are ≥ 0, a row of strength 0 is no row."""
+
+    rows: Rows
+    y: Floats
+    c: Floats
+    loss: Loss
+    fit_intercept: bool = True
+
+    @cached_property
+    def hard(self) -> bool:
+        """Whether this is the hard margin, C = ∞."""
+        return bool(np.isinf(self.c).any())
+
+    @cached_property
+    def live(self) -> NDArray[np.intp]:
+        """The rows that count: those of positive strength."""
+        return np.flatnonzero(self.c > 0)
+
+    @cached_property
+    def upper(self) -> Floats:
+        """The largest αᵢ of each row."""
+        return self.c * self.loss.upper if np.isfinite(self.loss.upper) else np.where(self.c > 0, np.inf, 0.0)
+
+    def margins(self, w: Floats, b: float) -> Floats:
+        """yᵢ(w·xᵢ + b) of every row."""
+        return self.y * (self.rows.scores(w) + b)
+
+    def weights(self, alpha: Floats) -> Floats:
+        """w(α) = Σ αᵢyᵢxᵢ."""
+        return self.rows.combine(alpha * self.y)
+
+    def primal(self, w: Floats, margins: Floats) -> float:
+        """The objective at w, given the margins there.
+
+        The hard margin judges the separator, not its scale: w is taken divided by its smallest margin, which makes that
+        margin 1 up to the last bit.
+        """
+        if self.hard:
+            smallest = float(margins[self.live].min())
+            return float(w @ w) / 2 / smallest**2 if smallest > 0 else np.inf
+        return float(w @ w) / 2 + float(self.c @ self.loss.value(margins))
+
+    def dual(self, alpha: Floats, w: Floats) -> float:
+        """The dual objective at a feasible α, given w = w(α); a lower bound on every primal value."""
+        if self.hard:  # any multiple of α is feasible: the best one
+            return float(alpha.sum()) ** 2 / (2 * float(w @ w)) if w.any() else 0.0
+        c = self.c[self.live]
+        return -float(w @ w) / 2 - float(c @ self.loss.conjugate(alpha[self.live] / c))
+
+    def feasible(self, alpha: Floats) -> Floats:
+        """A dual feasible point near α: inside its bounds and, with a bias, in balance.
+
+        Balance is reached by lowering the class in excess: the rows strictly inside their bounds first, all of them in
+        proportion if that is not enough. A loss without bounds spreads the excess over all rows instead.
+        """
+        alpha = np.clip(alpha, np.where(self.c > 0, self.loss.lower, 0.0), self.upper)
+        if not self.fit_intercept:
+            return alpha
+        excess = float(alpha @ self.y)
+        if np.isinf(self.loss.lower):
+            return alpha - self.y * self.c * (excess / self.c.sum())
+        heavy = self.y > 0 if excess > 0 else self.y < 0
+        inside = heavy & (alpha < self.upper)
+        if alpha[inside].sum() < abs(excess):
+            inside = heavy
+        total = alpha[inside].sum()
+        alpha[inside] *= max(0.0, 1 - abs(excess) / total) if total > 0 else 1.0
+        return alpha
+
+    def best_bias(self, scores: Floats) -> float:
+        """The b that minimises Σ cᵢ φ(yᵢ(scoreᵢ + b)); the middle one where there are several."""
+        if not self.fit_intercept:
+            return 0.0
+        scores, y, c = scores[self.live], self.y[self.live], self.c[self.live]
+        if self.hard:
+            nearest = scores[y > 0].min(), scores[y < 0].max()
+            return -float(nearest[0] + nearest[1]) / 2
+        if not self.loss.smooth:
+            return _best_bias_of_lines(y * self.loss.kink - scores, y, c)
+        return _best_bias_of_curve(self.loss, scores, y, c)
+
+
+def _best_bias_of_lines(turns: Floats, y: Floats, c: Floats) -> float:
+    """Row i adds slope cᵢ to Σ cᵢ max(0, yᵢ(turnᵢ − b)) where b passes turnᵢ; the minimum is where the slope passes 0."""
+    order = np.argsort(turns, kind="stable")
+    slope = np.cumsum(c[order]) - c[y > 0].sum()
+    flat = 1e-12 * c.sum()
+    first = int(np.searchsorted(slope, -flat))
+    last = min(int(np.searchsorted(slope, flat, side="right")), len(order) - 1)
+    return float(turns[order[first]] + turns[order[last]]) / 2
+
+
+def _best_bias_of_curve(loss: Loss, scores: Floats, y: Floats, c: Floats) -> float:
+    """The root of the slope in b, which only rises: Newton's method inside a bracket."""
+    b, low, high = 0.0, -np.inf, np.inf
+    for _ in range(200):
+        m = y * (scores + b)
+        slope = float((c * y) @ loss.slope(m))
+        low, high = (b, high) if slope < 0 else (low, b)
+        curvature = float(c @ loss.curvature(m))
+        step = -slope / curvature if curvature > 0 else -np.sign(slope) * np.inf
+        reach = 2 * (1 + abs(b)) if np.isinf(low) or np.isinf(high) else np.inf
+        following = b + float(np.clip(step, -reach, reach))
+        if not low <= following <= high:
+            following = (low + high) / 2
+        if abs(following - b) <= 1e-15 * (1 + abs(b)):
+            break
+        b = following
+    return b

@@ -1,0 +1,245 @@
+"""Newton's method with all second-order information: few, expensive steps, whatever the scaling and whatever C.
+
+For tall data (n·d² per step) and for wide data (n³ per step). One linear system, two rules for the steps:
+
+- hinge, perceptron and the hard margin: Mehrotra's predictor–corrector on the primal–dual conditions
+      w = Σ αᵢyᵢxᵢ,  Σ αᵢyᵢ = 0,  mᵢ = kink + sᵢ − ξᵢ,  αᵢsᵢ = μ,  (cᵢ − αᵢ)ξᵢ = μ,  μ → 0;
+  cᵢ = ∞ leaves ξ out. Ferris and Munson 2002; Gertz and Wright 2003.
+- smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal with an exact line search.
+  Keerthi and DeCoste 2005; Chapelle 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.problem import Problem
+from widemargin.solvers.iterate import Iterate
+from widemargin.solvers.normal_equations import NormalEquations, normal_equations
+
+Floats = NDArray[np.float64]
+
+#: Up to this many multiplications per step, machine precision costs nothing that anyone would notice.
+SMALL = 1e7
+#: The relative gap beyond which rounding decides.
+PRECISE = 1e-13
+#: Steps without progress after which there will be none.
+PATIENCE = 8
+
+
+def operations(problem: Problem) -> float:
+    """Multiplications per step."""
+    rows = problem.rows
+    if rows.d > rows.n:
+        return rows.n**3 / 3 + rows.n**2
+    dense, pairs = rows.n * rows.d**2 / 2, 10 * rows.nonzeros**2 / rows.n
+    return min(dense, pairs) + rows.d**3 / 3
+
+
+def interior_point(problem: Problem, *, tol: float) -> Iterator[Iterate]:
+    """Iterates until the caller is content or nothing can be gained; small problems, to machine precision."""
+    small = operations(problem) <= SMALL
+    system = normal_equations(problem)
+    steps = _newton if problem.loss.smooth and not problem.hard else _predictor_corrector
+    yield from steps(problem, system, min(tol, PRECISE) if small else tol)
+
+
+class _Progress:
+    """The relative gap, and whether waiting for a smaller one is still worth while.
+
+    Far from the optimum the gap may rise while the iterates improve: there, `measure` falling is progress enough.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol, self.best, self.measure, self.waited = tol, np.inf, np.inf, 0
+
+    def ended(self, primal: float, dual: float, measure: float) -> bool:
+        self.claim = abs(primal - dual) / dual if dual > 0 else np.inf if primal != dual else 0.0
+        falls = self.claim < 0.9 * self.best or (self.best > 1e-9 and measure < 0.999 * self.measure)
+        self.waited = 0 if falls else self.waited + 1
+        self.best, self.measure = min(self.best, self.claim), min(self.measure, measure)
+        return self.claim <= self.tol or self.waited > PATIENCE
+
+
+def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[Iterate]:
+    loss, y, c, n = problem.loss, problem.y, problem.c, problem.rows.n
+    w, b = np.zeros(problem.rows.d), problem.best_bias(np.zeros(n))
+    m, progress, iteration = y * b, _Progress(tol), 0
+    while True:
+        iteration += 1
+        alpha = -c * loss.slope(m)
+        implied, balance = problem.weights(alpha), float(alpha @ y) if problem.fit_intercept else 0.0
+        primal = problem.primal(w, m)
+        ended = progress.ended(primal, problem.dual(alpha, implied) - abs(b * balance), primal)
+        yield Iterate(w, b, alpha, progress.claim if ended else np.inf, n, iteration)
+        if ended:
+            return
+        system.weigh(c * loss.curvature(m))
+        step = system.solve(np.zeros(n), w - implied, balance)
+        t = _line_search(problem, w, m, step.w, step.m)
+        w, b, m = w + t * step.w, b + t * step.b, m + t * step.m
+
+
+def _line_search(problem: Problem, w: Floats, m: Floats, dw: Floats, dm: Floats) -> float:
+    """The root t of the objective's slope along the step, which only rises: Newton's method inside a bracket."""
+    loss, c = problem.loss, problem.c
+    linear, quadratic = float(w @ dw), float(dw @ dw)
+    start = linear + float((c * loss.slope(m)) @ dm)
+    t, low, high = 1.0, 0.0, np.inf
+    for _ in range(60):
+        at = m + t * dm
+        slope = linear + t * quadratic + float((c * loss.slope(at)) @ dm)
+        if abs(slope) <= 0.01 * abs(start):
+            break
+        low, high = (t, high) if slope < 0 else (low, t)
+        bend = quadratic + float((c * loss.curvature(at)) @ dm**2)
+        t -= slope / bend if bend > 0 else -np.inf
+        if not low < t < high:
+            t = (low + high) / 2 if np.isfinite(high) else 2 * low
+    return t
+
+
+class _Point(NamedTuple):
+    """Where the predictor–corrector stands, over the rows that count."""
+
+    w: Floats
+    b: float
+    alpha: Floats
+    s: Floats
+    xi: Floats
+    m: Floats
+
+    def moved(self, t: float, step: _Point) -> _Point:
+        return _Point(*(value + t * change for value, change in zip(self, step, strict=True)))
+
+
+def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) -> Iterator[Iterate]:
+    at, progress = _start(problem, system), _Progress(tol)
+    best, best_claim = at, np.inf
+    iteration = 0
+    while True:
+        iteration += 1
+        kink, c, y = problem.loss.kink or 0.0, problem.c[problem.live], problem.y[problem.live]
+        room = c - at.alpha
+        alpha = _spread(problem, at.alpha)
+        implied, balance = problem.weights(alpha), float(at.alpha @ y) if problem.fit_intercept else 0.0
+        low, high = at.alpha * at.s, np.zeros_like(room) if problem.hard else room * at.xi
+        pairs = len(low) * (1 if problem.hard else 2)
+        mu = float(low.sum() + high.sum()) / pairs
+        primal = problem.primal(at.w, _spread(problem, at.m))
+        ended = progress.ended(primal, problem.dual(alpha, implied) - abs(at.b * balance), mu)
+        if progress.claim <= best_claim:
+            best, best_claim = at, progress.claim
+        if ended:
+            yield _finished(problem, best, best_claim, iteration, precise=tol <= PRECISE)
+            return
+        hopeless = problem.hard and _diverges(at, implied)
+        yield Iterate(at.w, at.b, alpha, np.inf, problem.rows.n, iteration, inseparable=hopeless)
+        system.weigh(_spread(problem, 1 / (at.s / at.alpha + (0.0 if problem.hard else at.xi / room))))
+
+        def step(wanted_low: Floats, wanted_high: Floats, at: _Point = at, room: Floats = room) -> _Point:
+            """The step that brings αs and (c − α)ξ where they are wanted, to first order, and all residuals to 0."""
+            d_low = wanted_low - at.alpha * at.s
+            d_high = 0.0 if problem.hard else wanted_high - room * at.xi
+            r = kink + at.s - at.xi - at.m + d_low / at.alpha - d_high / room
+            dw, db, dalpha, dm = system.solve(_spread(problem, r), at.w - implied, balance)
+            dalpha, dm = dalpha[problem.live], dm[problem.live]
+            ds = (d_low - at.s * dalpha) / at.alpha
+            dxi = np.zeros_like(ds) if problem.hard else (d_high + at.xi * dalpha) / room
+            return _Point(dw, db, dalpha, ds, dxi, dm)
+
+        guess = step(np.zeros_like(low), np.zeros_like(high))
+        ahead = at.moved(_longest(at, guess, room), guess)
+        left = float(ahead.alpha @ ahead.s) + (0.0 if problem.hard else float((c - ahead.alpha) @ ahead.xi))
+        target = mu * (left / pairs / mu) ** 3
+        final = step(target - guess.alpha * guess.s, target + guess.alpha * guess.xi)
+        t = 0.995 * _longest(at, final, room)
+        at = at.moved(min(t, 1.0), final)
+        if not np.isfinite(at.w).all() or not np.isfinite(at.b):
+            yield _finished(problem, best, best_claim, iteration + 1, precise=tol <= PRECISE)
+            return
+
+
+def _spread(problem: Problem, values: Floats) -> Floats:
+    """Values of the rows that count, with 0 for the others."""
+    if len(values) == problem.rows.n:
+        return values
+    spread = np.zeros(problem.rows.n)
+    spread[problem.live] = values
+    return spread
+
+
+def _longest(at: _Point, step: _Point, room: Floats) -> float:
+    """The longest part of the step that keeps α, c − α, s and ξ from falling below 0."""
+    falls = [(at.alpha, step.alpha), (at.s, step.s), (room, -step.alpha), (at.xi, step.xi)]
+    return 1 / max(1e-10, *(float((-change / value).max()) for value, change in falls if value.any()))
+
+
+def _start(problem: Problem, system: NormalEquations) -> _Point:
+    """w and b by weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
+    live, n = problem.live, problem.rows.n
+    c, kink = problem.c[live], problem.loss.kink or 0.0
+    system.weigh(_spread(problem, np.ones(len(live)) if problem.hard else c))
+    w, b, _, m = system.solve(np.ones(n), np.zeros(problem.rows.d), 0.0)
+    m = m[live]
+    spare = float(np.abs(m - kink).mean()) + 1e-2
+    s = np.maximum(m - kink, 0.0) + spare
+    if problem.hard:
+        return _Point(w, b, np.full_like(s, 1 / len(s)), s, np.zeros_like(s), m)
+    xi = np.maximum(kink - m, 0.0) + spare
+    return _Point(w, b, c * xi / (s + xi), s, xi, m)
+
+
+def _diverges(at: _Point, implied: Floats) -> bool:
+    """Whether the weighted means of the classes have come together: the hulls seem to touch."""
+    return bool(np.linalg.norm(implied) < 1e-6 * at.alpha.sum() * max(1e-300, float(np.abs(at.m).max())))
+
+
+def _finished(problem: Problem, at: _Point, claim: float, iteration: int, *, precise: bool) -> Iterate:
+    """The last iterate: α exactly 0 or c where complementarity says so and, on small problems, the rest exact too."""
+    scale = at.alpha.max() if problem.hard else problem.c[problem.live]
+    at_zero = at.alpha / scale < at.s
+    at_bound = np.zeros_like(at_zero) if problem.hard else (scale - at.alpha) / scale < at.xi
+    alpha = np.where(at_zero, 0.0, np.where(at_bound, problem.c[problem.live], at.alpha))
+    w, b = at.w, at.b
+    if precise:
+        w, b, alpha = _polished(problem, at, alpha, ~at_zero & ~at_bound)
+    return Iterate(w, b, _spread(problem, alpha), claim, problem.rows.n, iteration)
+
+
+def _polished(problem: Problem, at: _Point, alpha: Floats, on_margin: NDArray[np.bool_]) -> tuple[Floats, float, Floats]:
+    """With the rows on the margin known, optimality is a linear system: m = kink there, and Σ αᵢyᵢ = 0.
+
+    Solved for the smallest change of α, since α need not be unique, and refined. Kept if it satisfies all conditions
+    better than the point it began with.
+    """
+    live, kink = problem.live, problem.loss.kink or 0.0
+    y, c = problem.y[live], problem.c[live]
+    chosen = np.flatnonzero(on_margin)
+    if not 0 < len(chosen) <= 2000:
+        return at.w, at.b, alpha
+    x = problem.rows.take(live[chosen]) * y[chosen, None]
+    border = y[chosen, None] if problem.fit_intercept else np.zeros((len(chosen), 0))
+    corner = np.zeros((border.shape[1],) * 2)
+    matrix = np.block([[x @ x.T, border], [border.T, corner]])
+    inverse = np.linalg.pinv(matrix, rcond=1e-13, hermitian=True)
+    polished, b = alpha.copy(), at.b
+    for _ in range(4):
+        w = problem.weights(_spread(problem, polished))
+        miss = kink - (x @ w + b * y[chosen])
+        change = inverse @ (np.append(miss, -float(polished @ y)) if problem.fit_intercept else miss)
+        polished[chosen] += change[: len(chosen)]
+        b += float(change[-1]) if problem.fit_intercept else 0.0
+    np.clip(polished, 0.0, c, out=polished)
+    w = problem.weights(_spread(problem, polished))
+
+    def violation(w: Floats, b: float, alpha: Floats) -> float:
+        m = problem.margins(w, b)[live] - kink
+        return float(np.maximum(np.where(alpha < c, -m, 0.0), np.where(alpha > 0, m, 0.0)).max())
+
+    better = violation(w, b, polished) <= violation(at.w, at.b, alpha)
+    return (w, b, polished) if better else (at.w, at.b, alpha)

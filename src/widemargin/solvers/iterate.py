@@ -1,0 +1,28 @@
+"""What a solver hands over after each iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Iterate:
+    """A primal and a dual point, and what the solver thinks of them.
+
+    A solver is a generator of these. It may reuse the arrays once it is resumed. `claim` is the relative gap that it
+    believes to have reached; the caller checks a claim that would do, and resumes the solver if the proof refuses it.
+    """
+
+    w: Floats
+    b: float
+    alpha: Floats
+    claim: float
+    active: int
+    iterations: int
+    #: The hard margin looks impossible: the classes seem to have a point in common.
+    inseparable: bool = False

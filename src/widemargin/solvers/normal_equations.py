@@ -1,0 +1,140 @@
+"""The linear system of a Newton step, shared by everything that takes one.
+
+Given weights D ≥ 0 on the rows, find Δw, Δb and Δα with
+
+    Δw = XᵀYΔα − r_w,    yᵀΔα = −r_b,    Δα = D(r − Δm),    Δm = Y(XΔw + Δb).
+
+Eliminating Δα leaves d + 1 unknowns (tall data); eliminating Δw leaves n (wide data). Both matrices are positive definite.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from widemargin.problem import Problem
+
+Floats = NDArray[np.float64]
+
+#: Below this share of non-zeros, centring the columns would cost more than the digits it saves.
+DENSE_ENOUGH = 0.2
+
+
+class Step(NamedTuple):
+    w: Floats
+    b: float
+    alpha: Floats
+    m: Floats
+
+
+class NormalEquations(ABC):
+    """`weigh(D)` factors the system, then `solve(r, r_w, r_b)` answers any number of right-hand sides."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.y = problem.y
+
+    @abstractmethod
+    def weigh(self, weights: Floats) -> None: ...
+
+    @abstractmethod
+    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step: ...
+
+
+class Tall(NormalEquations):
+    """(I + ZᵀDZ)(Δw, Δb) = …, where Z is X with centred columns and, for the bias, a column of ones."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        rows, border = problem.rows, problem.fit_intercept
+        centre = border and rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
+        # Columns far from 0 make the bias nearly a combination of them; the bias takes up the shift at no cost.
+        self.shift = rows.combine(np.full(rows.n, 1 / rows.n)) if centre else None
+
+    def weigh(self, weights: Floats) -> None:
+        problem = self.problem
+        self.weights = weights
+        matrix = problem.rows.gram(weights, self.shift, border=problem.fit_intercept)
+        diagonal = np.einsum("ii->i", matrix)
+        diagonal[: problem.rows.d] += 1.0
+        self.factor = Factor(matrix)
+
+    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
+        rows, weighted = self.problem.rows, self.weights * r
+        right = rows.combine(self.y * weighted) - r_w
+        dw, db = right, 0.0
+        if self.problem.fit_intercept:
+            last = float(self.y @ weighted) + r_b
+            if self.shift is not None:
+                right = right - last * self.shift
+            solution = self.factor.solve(np.append(right, last))
+            dw, db = solution[:-1], float(solution[-1])
+            if self.shift is not None:
+                db -= float(self.shift @ dw)
+        else:
+            dw = self.factor.solve(right)
+        dm = self.y * (rows.scores(dw) + db)
+        return Step(dw, db, self.weights * (r - dm), dm)
+
+
+class Wide(NormalEquations):
+    """(I + D½QD½)z = …, Δα = D½z, where Q = YXXᵀY is computed once."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.products = problem.rows.outer() * np.outer(self.y, self.y)
+
+    def weigh(self, weights: Floats) -> None:
+        self.root = np.sqrt(weights)
+        matrix = self.root[:, None] * self.products * self.root
+        np.einsum("ii->i", matrix)[...] += 1.0
+        self.factor = Factor(matrix)
+        self.border = self.root * self.y
+        self.solved_border = self.factor.solve(self.border)
+
+    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
+        problem = self.problem
+        pull = self.y * problem.rows.scores(r_w) if r_w.any() else 0.0
+        z, db = self.factor.solve(self.root * (r + pull)), 0.0
+        if problem.fit_intercept:
+            norm = float(self.border @ self.solved_border)
+            db = (float(self.border @ z) + r_b) / norm if norm > 0 else 0.0
+            z = z - db * self.solved_border
+        dalpha = self.root * z
+        dm = self.products @ dalpha - pull + self.y * db
+        return Step(problem.weights(dalpha) - r_w, db, dalpha, dm)
+
+
+class Factor:
+    """Cholesky factor of a positive definite matrix, its diagonal scaled to 1, with one step of refinement."""
+
+    def __init__(self, matrix: Floats) -> None:
+        diagonal = np.diagonal(matrix)
+        self.scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        self.matrix = matrix * self.scale[:, None] * self.scale
+        ridge = 0.0
+        while True:
+            try:
+                shifted = self.matrix.copy()
+                np.einsum("ii->i", shifted)[...] += ridge
+                self.factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+                return
+            except np.linalg.LinAlgError:
+                ridge = max(10 * ridge, 1e-15)
+                if not ridge < 1:
+                    raise
+
+    def solve(self, right: Floats) -> Floats:
+        scaled = right * self.scale
+        solution = cho_solve(self.factor, scaled, check_finite=False)
+        solution += cho_solve(self.factor, scaled - self.matrix @ solution, check_finite=False)
+        return solution * self.scale
+
+
+def normal_equations(problem: Problem) -> NormalEquations:
+    """The smaller of the two systems."""
+    return Tall(problem) if problem.rows.d <= problem.rows.n else Wide(problem)
