@@ -131,7 +131,7 @@ auto gram(const Rows& rows, Vector weight, std::optional<Vector> shift, bool bor
 nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
                        Array<double> w, double b, double s, double inverse_rho, Array<Index> active,
                        Array<const Index> order, double shrink_above, double shrink_below, int shards, int rounds,
-                       double damping, int threads) {
+                       int threads) {
     need(y.size(), rows.n(), "y");
     need(c.size(), rows.n(), "c");
     need(norms.size(), rows.n(), "norms");
@@ -139,7 +139,7 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     need(w.size(), rows.d(), "w");
     wm::DualCd pass{y.data(), c.data(), norms.data(), alpha.data(), w.data(), b, s, inverse_rho, active.data(),
                     static_cast<Index>(active.size()), order.data(), static_cast<Index>(order.size()), shrink_above,
-                    shrink_below, shards, rounds, threads, damping};
+                    shrink_below, shards, rounds, threads};
     wm::Sight sight;
     {
         nb::gil_scoped_release release;
@@ -211,5 +211,5 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("gram", &gram, "rows"_a, "weight"_a, "shift"_a.none(), "border"_a, "threads"_a);
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(), "order"_a,
-          "shrink_above"_a, "shrink_below"_a, "shards"_a, "rounds"_a, "damping"_a, "threads"_a);
+          "shrink_above"_a, "shrink_below"_a, "shards"_a, "rounds"_a, "threads"_a);
 }

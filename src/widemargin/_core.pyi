@@ -42,6 +42,5 @@ def dual_cd_pass(
     shrink_below: float,
     shards: int,
     rounds: int,
-    damping: float,
     threads: int,
 ) -> tuple[float, float, float, float]: ...

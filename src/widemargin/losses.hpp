@@ -31,6 +31,11 @@ struct Quadratic {
     // d/dα of the dual objective, margin included: positive means that α wants to fall.
     static double gradient(double alpha, double m, double c) { return m - kink + bend * alpha / (2 * c); }
 
+    // cφ*(−α'/c) − cφ*(−α/c).
+    static double conjugate_change(double alpha, double next, double c) {
+        return (next - alpha) * (gradient(alpha, 0, c) + bend * (next - alpha) / (4 * c));
+    }
+
     // argmin over α' of ½q(α'−α)² + m(α'−α) + cφ*(−α'/c). With q = 0 (an empty row) and no bend it is an end of the box.
     static double step(double alpha, double m, double q, double c) {
         const double g = gradient(alpha, m, c);
@@ -84,6 +89,10 @@ struct Logistic {
     }
 
     static double gradient(double alpha, double m, double c) { return m + std::log(alpha / (c - alpha)); }
+
+    static double conjugate_change(double alpha, double next, double c) {
+        return c * (conjugate(next / c) - conjugate(alpha / c));
+    }
 
     // In t = log(α'/(c−α')) the optimality condition q(cσ(t) − α) + m + t = 0 rises with slope at least 1 and at most
     // 1 + qc/4, so Newton's method kept inside its shrinking bracket cannot fail, and α' near 0 keeps all its digits.

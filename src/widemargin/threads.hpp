@@ -11,11 +11,11 @@ namespace widemargin {
 // Runs work(thread) for thread = 0 … threads−1 at once, the caller's thread among them.
 template <class Work>
 void run_threads(int threads, Work work) {
-    std::vector<std::thread> others;
-    others.reserve(static_cast<std::size_t>(threads - 1));
-    for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
-    work(0);
-    for (auto& other : others) other.join();
+    if (threads == 1) return work(0);
+    std::vector<std::thread> team;
+    team.reserve(static_cast<std::size_t>(threads));
+    for (int t = 0; t < threads; ++t) team.emplace_back(work, t);
+    for (auto& member : team) member.join();
 }
 
 // Runs work(piece) once for every piece.

@@ -22,14 +22,15 @@ Index total_nonzeros(const Csr<T, I>& rows) {
 }
 
 // out[i] = w·xᵢ for begin ≤ i < end.
+// Blocks are functions of their own: inlined into the threads' bodies, their loops would run out of registers.
 template <class Rows>
-void scores_of_block(const Rows& rows, Index begin, Index end, const double* w, double* out) {
+[[gnu::noinline]] void scores_of_block(const Rows& rows, Index begin, Index end, const double* w, double* out) {
     for (Index i = begin; i < end; ++i) out[i] = rows.dot(i, w);
 }
 
 // Column by column: in F order this reads memory in order.
 template <class T>
-void scores_of_block(const Strided<T>& rows, Index begin, Index end, const double* w, double* out) {
+[[gnu::noinline]] void scores_of_block(const Strided<T>& rows, Index begin, Index end, const double* w, double* out) {
     std::fill(out + begin, out + end, 0.0);
     for (Index j = 0; j < rows.d; ++j) {
         const T* column = rows.x + j * rows.column_stride;
@@ -39,13 +40,13 @@ void scores_of_block(const Strided<T>& rows, Index begin, Index end, const doubl
 
 // out += Σ v[i] xᵢ over begin ≤ i < end.
 template <class Rows>
-void combine_block(const Rows& rows, Index begin, Index end, const double* v, double* out) {
+[[gnu::noinline]] void combine_block(const Rows& rows, Index begin, Index end, const double* v, double* out) {
     for (Index i = begin; i < end; ++i)
         if (v[i] != 0) rows.add(i, v[i], out);
 }
 
 template <class T>
-void combine_block(const Strided<T>& rows, Index begin, Index end, const double* v, double* out) {
+[[gnu::noinline]] void combine_block(const Strided<T>& rows, Index begin, Index end, const double* v, double* out) {
     for (Index j = 0; j < rows.d; ++j) {
         const T* column = rows.x + j * rows.column_stride;
         double sum = 0;

@@ -5,9 +5,10 @@
 // rows are scored with b + s/ρ and step against ‖xᵢ‖² + 1/ρ; between passes the caller moves b by s/ρ.
 //
 // Rows are visited in shuffled blocks of neighbours: in memory order within a block, since a random order of rows costs
-// three times as much per non-zero and converges no faster. A pass may be cut into shards, which run side by side, each
-// on a copy of w and s, and are merged several times per pass. Shards are part of the algorithm; threads are not: the
-// result depends on the number of shards alone.
+// three times as much per non-zero and converges no faster. A pass over much data is cut into shards, which run side by
+// side, each on a copy of w and s, and are merged several times per pass: all their steps together, scaled by the γ
+// between 1/shards and 1 that is best for the dual. 1/shards is the mean of the shards' points, which cannot be worse
+// than where they began. Shards are part of the algorithm; threads are not: the result depends on the shards alone.
 #pragma once
 
 #include <algorithm>
@@ -31,18 +32,28 @@ struct DualCd {
     const Index* order;  // the blocks of 16 active rows, in the order of their visit
     Index blocks;
     double shrink_above, shrink_below;  // a bounded αᵢ with a gradient beyond these is shrunk
-    int shards, rounds, threads;        // shards merge `rounds` times per pass
-    double damping;                     // shards divide each step by this, since others step at the same time
+    int shards, rounds, threads;  // shards merge `rounds` times per pass
 };
 
 // What a pass saw on its way.
 struct Sight {
-    double gap = 0;                                 // Σ of each row's Fenchel–Young gap when it was visited
-    double largest = -inf, smallest = inf;          // of the projected gradients
+    double gap = 0;                         // Σ of each row's Fenchel–Young gap when it was visited
+    double largest = -inf, smallest = inf;  // of the projected gradients
+};
+
+// What a shard did since the last merge.
+struct Changes {
+    struct Change {
+        Index row;
+        double before;
+    };
+    std::vector<Change> rows;
+    double slope = 0, conjugate = 0;  // of Σ cφ*(−α/c): the first-order and the whole change
 };
 
 template <class Loss, class Rows>
-void visit(const Rows& rows, const DualCd& pass, Index position, double* w, double& s, Sight& sight) {
+void visit(const Rows& rows, const DualCd& pass, Index position, double* w, double& s, Sight& sight,
+           Changes* changes) {
     const Index i = pass.active[position];
     const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i];
     const double m = y * (rows.dot(i, w) + pass.b + s * pass.inverse_rho);
@@ -58,65 +69,114 @@ void visit(const Rows& rows, const DualCd& pass, Index position, double* w, doub
         sight.smallest = std::min(sight.smallest, projected);
     }
     sight.gap += (c < inf ? c * (Loss::value(m) + Loss::conjugate(alpha / c)) : -alpha) + alpha * m;
-    const double q = (pass.norms[i] + pass.inverse_rho) * pass.damping;
-    const double next = Loss::step(alpha, m, q, c), change = next - alpha;
+    const double next = Loss::step(alpha, m, pass.norms[i] + pass.inverse_rho, c), change = next - alpha;
     if (change == 0) return;
+    if (changes) {
+        changes->rows.push_back({i, alpha});
+        changes->slope += change * Loss::gradient(alpha, 0, c);
+        changes->conjugate += Loss::conjugate_change(alpha, next, c);
+    }
     pass.alpha[i] = next;
     s += change * y;
     rows.add(i, change * y, w);
 }
 
+// A function of its own: inlined into the threads' bodies, its loops would run out of registers.
+template <class Loss, class Rows>
+[[gnu::noinline]] void visit_blocks(const Rows rows, const DualCd& pass, Index begin, Index end, double* w,
+                                    double& shared_s, Sight& shared_sight, Changes* changes) {
+    double s = shared_s;
+    Sight sight = shared_sight;  // on this thread's own cache line until the end
+    for (Index k = begin; k < end; ++k) {
+        const Index first = pass.order[k] * visit_block, last = std::min(pass.actives, first + visit_block);
+        for (Index position = first; position < last; ++position) visit<Loss>(rows, pass, position, w, s, sight, changes);
+    }
+    shared_s = s;
+    shared_sight = sight;
+}
+
+// One shard: its copy of w and s, what it saw and what it changed, on cache lines of its own.
+struct alignas(128) Shard {
+    std::vector<double> w;
+    double s;
+    Sight sight;
+    Changes changes;
+};
+
 template <class Loss, class Rows>
 Sight dual_cd_pass(const Rows& rows, DualCd& pass) {
-    const auto walk = [&](Index begin, Index end, double* w, double& s, Sight& sight) {
-        for (Index k = begin; k < end; ++k) {
-            const Index first = pass.order[k] * visit_block, last = std::min(pass.actives, first + visit_block);
-            for (Index position = first; position < last; ++position)
-                visit<Loss>(rows, pass, position, w, s, sight);
-        }
-    };
     Sight total;
     if (pass.shards == 1) {
-        walk(0, pass.blocks, pass.w, pass.s, total);
+        visit_blocks<Loss>(rows, pass, 0, pass.blocks, pass.w, pass.s, total, nullptr);
         return total;
     }
-    const auto shards = static_cast<std::size_t>(pass.shards);
-    const auto d = static_cast<std::size_t>(rows.d);
-    std::vector<std::vector<double>> copies(shards, std::vector<double>(pass.w, pass.w + d));
-    std::vector<double> sums(shards);
-    std::vector<Sight> sights(shards);
+    constexpr Index chunk = 2048;  // features that one thread merges at a time
+    const Index chunks = (rows.d + chunk - 1) / chunk, pieces = Index{pass.rounds} * pass.shards;
     const int threads = std::min(pass.threads, pass.shards);
-    double s = pass.s;
-    const auto merge_bias = [&]() noexcept {
-        double merged = s;
-        for (double sum : sums) merged += sum - s;
-        s = merged;
+    std::vector<Shard> shards(static_cast<std::size_t>(pass.shards));
+    for (auto& shard : shards) shard.w.assign(pass.w, pass.w + rows.d);
+    std::vector<double> delta(static_cast<std::size_t>(rows.d));
+    std::vector<double> along(static_cast<std::size_t>(chunks)), square(static_cast<std::size_t>(chunks));
+    double gamma = 1;
+
+    // The dual along the merged step is −(γ·first + γ²·second), exactly so if φ* is quadratic.
+    const auto choose_gamma = [&]() noexcept {
+        double first = 0, second = 0, ds = 0;
+        for (const auto& shard : shards) {
+            first += shard.changes.slope;
+            second += shard.changes.conjugate - shard.changes.slope;
+            ds += shard.s - pass.s;
+        }
+        for (double part : along) first += part;
+        for (double part : square) second += part / 2;
+        first += (pass.b + pass.s * pass.inverse_rho) * ds;
+        second += ds * ds * pass.inverse_rho / 2;
+        gamma = std::clamp(second > 0 ? -first / (2 * second) : 1.0, 1.0 / pass.shards, 1.0);
+        pass.s += gamma * ds;
     };
-    std::barrier walked(threads, merge_bias), merged(threads);
+    std::barrier together(threads);
+    std::barrier merging(threads, choose_gamma);
     run_threads(threads, [&](int thread) {
         for (Index round = 0; round < pass.rounds; ++round) {
-            for (auto shard = static_cast<std::size_t>(thread); shard < shards; shard += static_cast<std::size_t>(threads)) {
-                const auto piece = round * pass.shards + static_cast<Index>(shard), pieces = Index{pass.rounds} * pass.shards;
-                sums[shard] = s;
-                walk(pass.blocks * piece / pieces, pass.blocks * (piece + 1) / pieces, copies[shard].data(), sums[shard],
-                     sights[shard]);
+            for (Index k = thread; k < pass.shards; k += threads) {
+                Shard& shard = shards[static_cast<std::size_t>(k)];
+                const Index piece = round * pass.shards + k;
+                shard.s = pass.s;
+                shard.changes.rows.clear();
+                shard.changes.slope = shard.changes.conjugate = 0;
+                visit_blocks<Loss>(rows, pass, pass.blocks * piece / pieces, pass.blocks * (piece + 1) / pieces,
+                                   shard.w.data(), shard.s, shard.sight, &shard.changes);
             }
-            walked.arrive_and_wait();
-            const auto end = d * static_cast<std::size_t>(thread + 1) / static_cast<std::size_t>(threads);
-            for (auto j = d * static_cast<std::size_t>(thread) / static_cast<std::size_t>(threads); j < end; ++j) {
-                double sum = pass.w[j];
-                for (const auto& copy : copies) sum += copy[j] - pass.w[j];
-                pass.w[j] = sum;
-                for (auto& copy : copies) copy[j] = sum;
+            together.arrive_and_wait();
+            for (Index part = thread; part < chunks; part += threads) {
+                double dot = 0, norm = 0;
+                for (auto j = static_cast<std::size_t>(part * chunk); j < static_cast<std::size_t>(std::min(rows.d, (part + 1) * chunk)); ++j) {
+                    double sum = 0;
+                    for (const auto& shard : shards) sum += shard.w[j] - pass.w[j];
+                    delta[j] = sum;
+                    dot += sum * pass.w[j];
+                    norm += sum * sum;
+                }
+                along[static_cast<std::size_t>(part)] = dot;
+                square[static_cast<std::size_t>(part)] = norm;
             }
-            merged.arrive_and_wait();
+            merging.arrive_and_wait();
+            for (Index part = thread; part < chunks; part += threads)
+                for (auto j = static_cast<std::size_t>(part * chunk); j < static_cast<std::size_t>(std::min(rows.d, (part + 1) * chunk)); ++j) {
+                    pass.w[j] += gamma * delta[j];
+                    for (auto& shard : shards) shard.w[j] = pass.w[j];
+                }
+            if (gamma < 1)
+                for (Index k = thread; k < pass.shards; k += threads)
+                    for (const auto& [row, before] : shards[static_cast<std::size_t>(k)].changes.rows)
+                        pass.alpha[row] = before + gamma * (pass.alpha[row] - before);
+            together.arrive_and_wait();
         }
     });
-    pass.s = s;
-    for (const auto& sight : sights) {
-        total.gap += sight.gap;
-        total.largest = std::max(total.largest, sight.largest);
-        total.smallest = std::min(total.smallest, sight.smallest);
+    for (const auto& shard : shards) {
+        total.gap += shard.sight.gap;
+        total.largest = std::max(total.largest, shard.sight.largest);
+        total.smallest = std::min(total.smallest, shard.sight.smallest);
     }
     return total;
 }

@@ -1,7 +1,8 @@
-"""Dual coordinate descent: one αᵢ at a time, cheap passes, for data of any shape; the kernel is `dual_cd.hpp`.
+"""Dual coordinate descent: one αᵢ at a time, in cheap passes over data of any shape. The kernel is `dual_cd.hpp`.
 
-Its passes fall from 16 rows' worth of memory order to a few active rows by shrinking. An unpenalised bias costs it
-nothing extra: b is the multiplier of Σ αᵢyᵢ = 0, found by an augmented Lagrangian along with everything else.
+min over α of ½‖Σ αᵢyᵢxᵢ‖² + Σ cᵢφ*(−αᵢ/cᵢ). Rows whose αᵢ seems settled at a bound are left out of the next passes
+(shrinking) until the others are solved. The unpenalised bias is the multiplier b of Σ αᵢyᵢ = 0, found on the way by an
+augmented Lagrangian, at no extra cost.
 """
 
 from __future__ import annotations
@@ -12,53 +13,79 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin import _core
-from widemargin.problem import Problem
+from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate
 
 Floats = NDArray[np.float64]
 
+#: 1/ρ of the augmented Lagrangian, as a share of the rows' mean squared norm: larger, and all rows compete for the
+#: balance Σ αᵢyᵢ; smaller, and b lags behind. Between 1/10 and 1/100 little changes.
+BALANCE = 1 / 30
+#: Data with more non-zeros in play than this is cut into two shards that run side by side.
+MANY = 1_000_000
+#: Shards are merged at most this often per pass.
+ROUNDS = 32
+#: After this many passes' worth of work the solver gives up.
+PASSES = 3000
+
 
 def dual_cd(
-    problem: Problem, *, tol: float, seed: int, alpha: Floats | None = None, b: float | None = None,
-    rho_scale: float = 10.0, shards: int = 1, rounds: int = 1, damping: float = 1.0
+    problem: Problem, *, tol: float, seed: int = 0, alpha: Floats | None = None, b: float | None = None
 ) -> Iterator[Iterate]:
-    rows, y, c = problem.rows, problem.y, problem.c
-    rng = np.random.default_rng(seed)
+    """Iterates of dual coordinate descent, one per pass, from the given α and b or from scratch."""
+    rows, loss = problem.rows, problem.loss
+    everyone = problem.live.astype(np.int64)
+    order = np.random.default_rng(seed)
     norms = rows.square_norms()
-    if alpha is None:
-        alpha = np.zeros(rows.n) if problem.loss.name != "logistic" else c / 2
-    else:
-        alpha = np.clip(alpha, problem.loss.lower, problem.upper)
-    w = problem.weights(alpha)
-    s = float(alpha @ y)
-    if b is None:
-        b = problem.best_bias(np.zeros(rows.n))
-    inverse_rho = 0.0
-    if problem.fit_intercept:
-        inverse_rho = float(norms[problem.live].mean()) / rho_scale
-    active = problem.live.astype(np.int64)
-    above, below = np.inf, -np.inf
-    iteration = 0
-    since = 0
-    dual = 0.0
-    while True:
+    alpha = _start(problem) if alpha is None else np.clip(alpha, loss.lower, problem.upper)
+    w, s = problem.weights(alpha), inner(alpha, problem.y)
+    b = problem.best_bias(np.zeros(rows.n)) if b is None else b
+    inverse_rho = BALANCE * float(norms[everyone].mean()) if problem.fit_intercept else 0.0
+    if problem.fit_intercept and inverse_rho == 0:  # nothing but empty rows
+        inverse_rho = 1.0
+    nonzeros_per_row = rows.nonzeros / rows.n
+    active, above, below = everyone.copy(), np.inf, -np.inf
+    dual, visited, unseen, iteration = 0.0, 0, 0, 0
+    while visited < PASSES * len(everyone):
         iteration += 1
-        order = rng.permutation((len(active) + 15) // 16)
+        in_play = len(active) * nonzeros_per_row
+        shards = 2 if in_play >= max(MANY, 16 * rows.d) else 1
+        rounds = int(np.clip(in_play / (8 * rows.d * shards), 1, ROUNDS))
+        visited += len(active)
+        unseen += len(active)
         s, gap, largest, smallest = _core.dual_cd_pass(
-            problem.loss.name, rows.core, y, c, norms, alpha, w, b, s, inverse_rho, active, order,
-            above, below, shards, rounds, damping, rows.threads)
-        if problem.fit_intercept:
-            b += s * inverse_rho
-        whole = len(active) == len(problem.live)
-        visited = len(active)
+            loss.name,
+            rows.core,
+            problem.y,
+            problem.c,
+            norms,
+            alpha,
+            w,
+            b,
+            s,
+            inverse_rho,
+            active,
+            order.permutation(-(-len(active) // 16)),
+            above,
+            below,
+            shards,
+            rounds,
+            rows.threads,
+        )
+        b += s * inverse_rho
+        if unseen >= len(everyone):  # the dual costs O(n): no more often than a pass's worth of rows
+            dual, unseen = problem.dual(alpha, w), 0
+        claim = abs(gap) / dual if dual > 0 else np.inf
+        yield Iterate(w, b, alpha, claim, len(active), iteration)
         active = active[active >= 0]
-        since += visited
-        if since >= len(problem.live):
-            dual, since = problem.dual(alpha, w), 0
-        claim = abs(gap) / abs(dual) if dual else np.inf
-        above = largest if largest > 0 else np.inf
-        below = smallest if smallest < 0 else -np.inf
-        yield Iterate(w, b, alpha, claim, visited, iteration)
-        if claim <= tol:
-            active = problem.live.astype(np.int64)
-            above, below = np.inf, -np.inf
+        above, below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
+        if claim <= tol or not len(active):  # the caller was not content: some row was shrunk too soon
+            active, above, below = everyone.copy(), np.inf, -np.inf
+            tol *= 0.8
+
+
+def _start(problem: Problem) -> Floats:
+    """α = 0, or the middle of its range where the loss keeps α away from the ends."""
+    if problem.loss.smooth and np.isfinite(problem.loss.upper):
+        return problem.c / 2
+    return np.zeros(problem.rows.n)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.problem import Problem
+from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate
 from widemargin.solvers.normal_equations import NormalEquations, normal_equations
 
@@ -72,7 +72,7 @@ def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[I
     while True:
         iteration += 1
         alpha = -c * loss.slope(m)
-        implied, balance = problem.weights(alpha), float(alpha @ y) if problem.fit_intercept else 0.0
+        implied, balance = problem.weights(alpha), inner(alpha, y) if problem.fit_intercept else 0.0
         primal = problem.primal(w, m)
         ended = progress.ended(primal, problem.dual(alpha, implied) - abs(b * balance), primal)
         yield Iterate(w, b, alpha, progress.claim if ended else np.inf, n, iteration)
@@ -87,16 +87,16 @@ def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[I
 def _line_search(problem: Problem, w: Floats, m: Floats, dw: Floats, dm: Floats) -> float:
     """The root t of the objective's slope along the step, which only rises: Newton's method inside a bracket."""
     loss, c = problem.loss, problem.c
-    linear, quadratic = float(w @ dw), float(dw @ dw)
-    start = linear + float((c * loss.slope(m)) @ dm)
+    linear, quadratic = inner(w, dw), inner(dw, dw)
+    start = linear + inner(c * loss.slope(m), dm)
     t, low, high = 1.0, 0.0, np.inf
     for _ in range(60):
         at = m + t * dm
-        slope = linear + t * quadratic + float((c * loss.slope(at)) @ dm)
+        slope = linear + t * quadratic + inner(c * loss.slope(at), dm)
         if abs(slope) <= 0.01 * abs(start):
             break
         low, high = (t, high) if slope < 0 else (low, t)
-        bend = quadratic + float((c * loss.curvature(at)) @ dm**2)
+        bend = quadratic + inner(c * loss.curvature(at), dm**2)
         t -= slope / bend if bend > 0 else -np.inf
         if not low < t < high:
             t = (low + high) / 2 if np.isfinite(high) else 2 * low
@@ -126,7 +126,7 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
         kink, c, y = problem.loss.kink or 0.0, problem.c[problem.live], problem.y[problem.live]
         room = c - at.alpha
         alpha = _spread(problem, at.alpha)
-        implied, balance = problem.weights(alpha), float(at.alpha @ y) if problem.fit_intercept else 0.0
+        implied, balance = problem.weights(alpha), inner(at.alpha, y) if problem.fit_intercept else 0.0
         low, high = at.alpha * at.s, np.zeros_like(room) if problem.hard else room * at.xi
         pairs = len(low) * (1 if problem.hard else 2)
         mu = float(low.sum() + high.sum()) / pairs
@@ -135,10 +135,14 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
         if progress.claim <= best_claim:
             best, best_claim = at, progress.claim
         if ended:
-            yield _finished(problem, best, best_claim, iteration, precise=tol <= PRECISE)
-            return
-        hopeless = problem.hard and _diverges(at, implied)
-        yield Iterate(at.w, at.b, alpha, np.inf, problem.rows.n, iteration, inseparable=hopeless)
+            yield _snapped(problem, best, best_claim, iteration, precise=progress.tol <= PRECISE)
+            if progress.waited > PATIENCE or best_claim <= PRECISE:
+                yield Iterate(best.w, best.b, _spread(problem, best.alpha), best_claim, problem.rows.n, iteration)
+                return
+            progress.tol /= 10  # not good enough with its α snapped: closer to the optimum less is lost
+        else:
+            hopeless = problem.hard and _diverges(at, implied)
+            yield Iterate(at.w, at.b, alpha, np.inf, problem.rows.n, iteration, inseparable=hopeless)
         system.weigh(_spread(problem, 1 / (at.s / at.alpha + (0.0 if problem.hard else at.xi / room))))
 
         def step(wanted_low: Floats, wanted_high: Floats, at: _Point = at, room: Floats = room) -> _Point:
@@ -154,14 +158,14 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
 
         guess = step(np.zeros_like(low), np.zeros_like(high))
         ahead = at.moved(_longest(at, guess, room), guess)
-        left = float(ahead.alpha @ ahead.s) + (0.0 if problem.hard else float((c - ahead.alpha) @ ahead.xi))
+        left = inner(ahead.alpha, ahead.s) + (0.0 if problem.hard else inner(c - ahead.alpha, ahead.xi))
         target = mu * (left / pairs / mu) ** 3
         final = step(target - guess.alpha * guess.s, target + guess.alpha * guess.xi)
         t = 0.995 * _longest(at, final, room)
         at = at.moved(min(t, 1.0), final)
         if not np.isfinite(at.w).all() or not np.isfinite(at.b):
-            yield _finished(problem, best, best_claim, iteration + 1, precise=tol <= PRECISE)
-            return
+            progress.waited = PATIENCE
+            at = best
 
 
 def _spread(problem: Problem, values: Floats) -> Floats:
@@ -199,8 +203,8 @@ def _diverges(at: _Point, implied: Floats) -> bool:
     return bool(np.linalg.norm(implied) < 1e-6 * at.alpha.sum() * max(1e-300, float(np.abs(at.m).max())))
 
 
-def _finished(problem: Problem, at: _Point, claim: float, iteration: int, *, precise: bool) -> Iterate:
-    """The last iterate: α exactly 0 or c where complementarity says so and, on small problems, the rest exact too."""
+def _snapped(problem: Problem, at: _Point, claim: float, iteration: int, *, precise: bool) -> Iterate:
+    """The iterate with α exactly 0 or c where complementarity says so and, on small problems, the rest exact too."""
     scale = at.alpha.max() if problem.hard else problem.c[problem.live]
     at_zero = at.alpha / scale < at.s
     at_bound = np.zeros_like(at_zero) if problem.hard else (scale - at.alpha) / scale < at.xi
@@ -231,7 +235,7 @@ def _polished(problem: Problem, at: _Point, alpha: Floats, on_margin: NDArray[np
     for _ in range(4):
         w = problem.weights(_spread(problem, polished))
         miss = kink - (x @ w + b * y[chosen])
-        change = inverse @ (np.append(miss, -float(polished @ y)) if problem.fit_intercept else miss)
+        change = inverse @ (np.append(miss, -inner(polished, y)) if problem.fit_intercept else miss)
         polished[chosen] += change[: len(chosen)]
         b += float(change[-1]) if problem.fit_intercept else 0.0
     np.clip(polished, 0.0, c, out=polished)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from widemargin.problem import Problem
+from widemargin.problem import Problem, inner
 
 Floats = NDArray[np.float64]
 
@@ -68,13 +68,13 @@ class Tall(NormalEquations):
         right = rows.combine(self.y * weighted) - r_w
         dw, db = right, 0.0
         if self.problem.fit_intercept:
-            last = float(self.y @ weighted) + r_b
+            last = inner(self.y, weighted) + r_b
             if self.shift is not None:
                 right = right - last * self.shift
             solution = self.factor.solve(np.append(right, last))
             dw, db = solution[:-1], float(solution[-1])
             if self.shift is not None:
-                db -= float(self.shift @ dw)
+                db -= inner(self.shift, dw)
         else:
             dw = self.factor.solve(right)
         dm = self.y * (rows.scores(dw) + db)
@@ -101,8 +101,8 @@ class Wide(NormalEquations):
         pull = self.y * problem.rows.scores(r_w) if r_w.any() else 0.0
         z, db = self.factor.solve(self.root * (r + pull)), 0.0
         if problem.fit_intercept:
-            norm = float(self.border @ self.solved_border)
-            db = (float(self.border @ z) + r_b) / norm if norm > 0 else 0.0
+            norm = inner(self.border, self.solved_border)
+            db = (inner(self.border, z) + r_b) / norm if norm > 0 else 0.0
             z = z - db * self.solved_border
         dalpha = self.root * z
         dm = self.products @ dalpha - pull + self.y * db

@@ -1,0 +1,62 @@
+"""The choice between the solvers, and the change of mind when the one chosen crawls.
+
+Costs are counted in nanoseconds of a typical machine from the numbers of the problem, never from a clock: the same data
+takes the same path everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.problem import Problem
+from widemargin.solvers.dual_cd import dual_cd
+from widemargin.solvers.interior_point import interior_point, operations
+from widemargin.solvers.iterate import Iterate
+
+Floats = NDArray[np.float64]
+
+#: The largest linear system that the interior point may build.
+LARGEST_SYSTEM = 5000
+#: Problems that the interior point solves in less than this (20 ms) are not worth trying anything else.
+AT_ONCE = 2e7
+
+
+def auto(
+    problem: Problem, *, tol: float, seed: int = 0, alpha: Floats | None = None, b: float | None = None
+) -> Iterator[Iterate]:
+    """Coordinate descent while it promises to finish first, the interior point otherwise."""
+    rows = problem.rows
+    possible = min(rows.n, rows.d) <= LARGEST_SYSTEM
+    steps = 8 if problem.loss.smooth else 18
+    second_order = steps * (0.15 * operations(problem) + 6 * rows.nonzeros + 400 * rows.n)
+    if possible and (second_order <= AT_ONCE or problem.hard):
+        yield from interior_point(problem, tol=tol)
+        return
+    descent = dual_cd(problem, tol=tol, seed=seed, alpha=alpha, b=b)
+    spent, done, trace = 0.0, 0, [(0.0, np.inf)]
+    for iterate in descent:
+        yield iterate
+        done = iterate.iterations
+        spent += 5e4 + iterate.active * (3 * rows.nonzeros / rows.n + 40)
+        trace.append((spent, iterate.claim))
+        if possible and spent > second_order / 10 and _left(trace, tol) > second_order:
+            break
+    else:
+        return
+    for iterate in interior_point(problem, tol=tol):
+        iterate.iterations += done
+        yield iterate
+    yield from descent
+
+
+def _left(trace: list[tuple[float, float]], tol: float) -> float:
+    """What coordinate descent will still cost if the gap goes on falling as it did over the second half of its work."""
+    spent, claim = trace[-1]
+    if claim <= tol:
+        return 0.0
+    half, before = next((at, then) for at, then in trace if at >= spent / 2)
+    rate = np.log(before / claim) / (spent - half) if spent > half and np.isfinite(before) else 0.0
+    return float(np.log(claim / tol) / rate) if rate > 0 and np.isfinite(claim) else np.inf
