@@ -107,6 +107,16 @@ class Problem:
         alpha[inside] *= max(0.0, 1 - abs(excess) / total) if total > 0 else 1.0
         return alpha
 
+    @cached_property
+    def spread(self) -> float:
+        """The root mean squared distance of the rows from their mean; from 0 if there is no bias to take it up."""
+        mean = self.rows.combine(np.full(self.rows.n, 1 / self.rows.n)) if self.fit_intercept else np.zeros(1)
+        return float(np.sqrt(max(self.rows.square_norms().mean() - inner(mean, mean), 0.0)))
+
+    def hulls_seem_to_meet(self, alpha: Floats, w: Floats) -> bool:
+        """Whether the two points that α weighs out of the classes, with w = w(α), have come close to each other."""
+        return float(np.linalg.norm(w)) <= 1e-2 * self.spread * float(alpha.sum())
+
     def best_bias(self, scores: Floats) -> float:
         """The b that minimises Σ cᵢ φ(yᵢ(scoreᵢ + b)); the middle one where there are several."""
         if not self.fit_intercept:

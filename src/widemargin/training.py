@@ -7,11 +7,10 @@ does not depend on the clock.
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,11 +66,11 @@ def fit(
     max_iter: int | None = None,
     seed: int = 0,
     start: Start | None = None,
-    watch: Callable[[Record, float], None] | None = None,
+    watch: Callable[[int, float, float], None] | None = None,
 ) -> Fit:
     """Train until the relative gap is proved to be at most `tol`, or until the solver has nothing more to give.
 
-    `watch` is called with each new line of the history and the relative gap on it.
+    `watch` is called after each evaluation with the iteration, the seconds so far and the relative gap.
     """
     loop = _Loop(problem, tol, watch)
     if start is not None and loop.accept(_warm(problem, start), final=True):
@@ -97,7 +96,7 @@ def fit(
 class _Loop:
     """Keeps the best proof, the history, and the share of time that goes into watching."""
 
-    def __init__(self, problem: Problem, tol: float, watch: Callable[[Record, float], None] | None) -> None:
+    def __init__(self, problem: Problem, tol: float, watch: Callable[[int, float, float], None] | None) -> None:
         self.problem, self.tol, self.watch = problem, tol, watch
         self.began = time.perf_counter()
         self.watching = 0.0
@@ -129,7 +128,7 @@ class _Loop:
         )
         self.history.append(record)
         if self.watch is not None:
-            self.watch(record, certificate.relative_gap)
+            self.watch(record.iteration, record.seconds, certificate.relative_gap)
         self.watching += time.perf_counter() - begin
         return Fit(iterate.w.copy(), b, certificate, iterate.iterations, self.history)
 

@@ -21,13 +21,14 @@ class Rows:
 
     def __init__(self, X: Any, threads: int = 1) -> None:
         self.X = X
-        self.threads = threads
         if isinstance(X, np.ndarray):
             self._core = _core.dense_rows(X)
         else:
             starts = X.indptr.astype(X.indices.dtype, copy=False)
             self._core = _core.csr_rows(X.data, X.indices, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self._core.n, self._core.d, self._core.nonzeros
+        # Starting a thread costs as much as reading this many numbers.
+        self.threads = threads if self.nonzeros >= 100_000 else 1
 
     @property
     def core(self) -> _core.Rows:

@@ -76,7 +76,8 @@ def dual_cd(
         if unseen >= len(everyone):  # the dual costs O(n): no more often than a pass's worth of rows
             dual, unseen = problem.dual(alpha, w), 0
         claim = abs(gap) / dual if dual > 0 else np.inf
-        yield Iterate(w, b, alpha, claim, len(active), iteration)
+        hopeless = problem.hard and iteration % 64 == 0 and problem.hulls_seem_to_meet(alpha, w)
+        yield Iterate(w, b, alpha, claim, len(active), iteration, inseparable=hopeless)
         active = active[active >= 0]
         above, below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
         if claim <= tol or not len(active):  # the caller was not content: some row was shrunk too soon

@@ -141,7 +141,7 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
                 return
             progress.tol /= 10  # not good enough with its α snapped: closer to the optimum less is lost
         else:
-            hopeless = problem.hard and _diverges(at, implied)
+            hopeless = problem.hard and iteration % 8 == 0 and problem.hulls_seem_to_meet(alpha, implied)
             yield Iterate(at.w, at.b, alpha, np.inf, problem.rows.n, iteration, inseparable=hopeless)
         system.weigh(_spread(problem, 1 / (at.s / at.alpha + (0.0 if problem.hard else at.xi / room))))
 
@@ -196,11 +196,6 @@ def _start(problem: Problem, system: NormalEquations) -> _Point:
         return _Point(w, b, np.full_like(s, 1 / len(s)), s, np.zeros_like(s), m)
     xi = np.maximum(kink - m, 0.0) + spare
     return _Point(w, b, c * xi / (s + xi), s, xi, m)
-
-
-def _diverges(at: _Point, implied: Floats) -> bool:
-    """Whether the weighted means of the classes have come together: the hulls seem to touch."""
-    return bool(np.linalg.norm(implied) < 1e-6 * at.alpha.sum() * max(1e-300, float(np.abs(at.m).max())))
 
 
 def _snapped(problem: Problem, at: _Point, claim: float, iteration: int, *, precise: bool) -> Iterate:

@@ -1,0 +1,83 @@
+"""A certificate for anybody's weights."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin.certificate import Certificate, Certificates
+from widemargin.certificate import certify as certify_point
+from widemargin.estimators.linear_svm import LinearSVM
+
+
+def certify(
+    X: ArrayLike,
+    y: ArrayLike,
+    coef: ArrayLike,
+    intercept: ArrayLike = 0.0,
+    *,
+    C: float = 1.0,
+    loss: str = "hinge",
+    fit_intercept: bool = True,
+    class_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-6,
+    n_jobs: int | None = None,
+) -> Certificate | Certificates:
+    """How far any weights are from the optimum of ½‖w‖² + C Σ φ(yᵢ(w·xᵢ + b)), with the proof.
+
+    The dual point of the proof comes from a fit of our own to a relative gap of `tol`, so that the gap reported is the
+    weights' distance from the minimum, and at most `tol` more.
+
+    Parameters
+    ----------
+    X, y, sample_weight : as in ``LinearSVM.fit``
+    coef, intercept : arrays
+        As scikit-learn's linear classifiers have them: of shape (1, n_features) and (1,), or a row per class.
+    C, loss, class_weight : as in ``LinearSVM``
+        For SGDClassifier C = 1 / (alpha · n_samples).
+    fit_intercept : bool, default=True
+        Whether the problem has an unpenalised bias. Without one, `intercept` must be 0.
+    tol : float, default=1e-6
+        How sharp the proof must be.
+
+    Returns
+    -------
+    Certificate, or Certificates for several classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import LinearSVC
+    >>> from widemargin import certify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> theirs = LinearSVC(loss="hinge", random_state=0).fit(X, y == 1)
+    >>> certify(X, y == 1, theirs.coef_, theirs.intercept_, loss="hinge").relative_gap > 0.01
+    True
+    """
+    reference = LinearSVM(
+        C, loss=loss, fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, n_jobs=n_jobs
+    )
+    classes, problems = reference.problems(X, y, sample_weight)
+    weights = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    biases = np.broadcast_to(np.asarray(intercept, dtype=np.float64).ravel(), (len(weights),))
+    wanted = (len(problems), problems[0].rows.d)
+    if weights.shape != wanted:
+        raise ValueError(f"coef has shape {weights.shape}; these data and classes want {wanted}")
+    if not np.isfinite(weights).all() or not np.isfinite(biases).all():
+        raise ValueError("coef or intercept contains NaN or infinity; certify finite weights")
+    if not fit_intercept and biases.any():
+        raise ValueError("intercept is not 0, but fit_intercept=False asks for the problem without a bias")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap reported says it all
+        proofs = reference.fit(X, y, sample_weight).certificate_
+    duals = [proofs.alpha] if isinstance(proofs, Certificate) else [proof.alpha for proof in proofs]
+    each = tuple(
+        certify_point(problem, w, float(b), alpha)
+        for problem, w, b, alpha in zip(problems, weights, biases, duals, strict=True)
+    )
+    return each[0] if len(each) == 1 else Certificates(tuple(classes), each)

@@ -1,0 +1,91 @@
+"""The support vector machine with a linear kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from widemargin.estimators.linear_classifier import LinearClassifier
+
+
+class LinearSVM(LinearClassifier):
+    """Linear support vector machine, trained to a proved relative duality gap.
+
+    Minimises ½‖w‖² + Σ cᵢ φ(yᵢ(w·xᵢ + b)) with cᵢ = C × class weight × sample weight; the bias b is not penalised.
+    Several classes are trained one against the rest.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Strength of the loss against the penalty. ``inf`` is the hard margin: the exact separator, or an
+        :class:`~widemargin.InseparableError` with the proof that there is none.
+    loss : {"hinge", "squared_hinge", "logistic", "squared"}, default="hinge"
+        φ(m) of the margin m: max(0, 1−m), its square, log(1 + e^−m), or (1−m)².
+    fit_intercept : bool, default=True
+        Whether there is a bias b.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for the rows of each class; "balanced" gives every class the same total weight.
+    solver : {"auto", "dual_cd", "interior_point"}, default="auto"
+        "auto" picks, and changes its mind when the one it picked crawls.
+    tol : float, default=1e-3
+        The relative duality gap to prove.
+    max_iter : int or None, default=None
+        The most passes or steps; None for as many as it takes.
+    n_jobs : int or None, default=None
+        Threads; None for all cores, −1 too. The result is the same, to the last bit, whatever their number.
+    random_state : int, RandomState or None, default=None
+        Seed of the order in which `dual_cd` visits the rows; None is the same order every time.
+    warm_start : bool, default=False
+        Whether to begin where the last fit ended.
+    verbose : int, default=0
+        1 shows progress on fits that take longer than two seconds, 2 every evaluation.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : array of shape (1,) or (n_classes,)
+    classes_ : array of shape (n_classes,)
+    n_iter_ : int
+        Passes or steps taken, the most over all classes.
+    support_ : array of shape (n_support,)
+        The rows with α ≠ 0 for some class.
+    dual_coef_ : array of shape (1, n_support) or (n_classes, n_support)
+        αᵢyᵢ of those rows.
+    certificate_ : Certificate, or Certificates for several classes
+        The proof: primal, dual, gap, the KKT table, the margin's width.
+    history_ : list of records, or one list per class
+        Per evaluated iteration: iteration, seconds, primal, dual, gap, active rows.
+
+    Examples
+    --------
+    >>> from widemargin import LinearSVM
+    >>> svm = LinearSVM(C=1).fit([[1, 1], [1, -1], [-1, 1], [-1, -1], [-0.1, -0.1]], [1, 1, -1, -1, 1])
+    >>> svm.certificate_.gap <= 1e-12, svm.coef_.round(9).tolist()
+    (True, [[1.0, -0.0]])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose

@@ -1,0 +1,55 @@
+"""A line on the terminal that shows the gap falling."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TextIO
+
+#: Fits shorter than this show nothing.
+PATIENCE_SECONDS = 2.0
+
+
+class ProgressLine:
+    """Shows how far the relative gap has come on its way to `tol`.
+
+    `verbose` 0 shows nothing, 1 shows fits that take longer than two seconds, 2 shows every evaluation. On a terminal
+    the line is rewritten in place; elsewhere, and with 2, each is printed.
+    """
+
+    def __init__(self, label: str, tol: float, *, verbose: int, stream: TextIO | None = None) -> None:
+        self.label, self.tol, self.verbose = label, tol, verbose
+        self.stream = sys.stderr if stream is None else stream
+        self.in_place = verbose == 1 and self.stream.isatty()
+        self.first: float | None = None
+        self.shown = False
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.shown and self.in_place:  # leave the last line standing
+            self.stream.write("\n")
+
+    def show(self, iteration: int, seconds: float, relative_gap: float) -> None:
+        """The state of the fit after that iteration."""
+        if self.first is None and 0 < relative_gap < math.inf:
+            self.first = relative_gap
+        if self.verbose == 0 or (self.verbose == 1 and seconds < PATIENCE_SECONDS):
+            return
+        bar = "█" * round(20 * self._done(relative_gap))
+        text = (
+            f"{self.label}  {bar:·<20}  relative gap {relative_gap:.1e} → {self.tol:.0e}"
+            f"  iteration {iteration:,}  {seconds:.1f} s"
+        )
+        self.stream.write(f"\r{text}\x1b[K" if self.in_place else f"{text}\n")
+        self.stream.flush()
+        self.shown = True
+
+    def _done(self, relative_gap: float) -> float:
+        """How much of the way from the first gap to `tol` is done, on a logarithmic scale."""
+        if relative_gap <= self.tol:
+            return 1.0
+        if self.first is None or self.first <= self.tol or math.isinf(relative_gap):
+            return 0.0
+        return max(0.0, min(1.0, math.log(self.first / relative_gap) / math.log(self.first / self.tol)))
