@@ -58,12 +58,12 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """primal − dual; a difference below rounding is 0."""
+        """Primal − dual; a difference below rounding is 0."""
         return max(self.primal - self.dual, 0.0)
 
     @property
     def relative_gap(self) -> float:
-        """gap / |dual|, which is at least (primal − minimum) / minimum."""
+        """Gap / |dual|, which is at least (primal − minimum) / minimum."""
         if self.gap == 0:
             return 0.0
         return self.gap / self.dual if self.dual > 0 else np.inf
@@ -133,7 +133,7 @@ def _kkt_table(problem: Problem, m: Floats, alpha: Floats) -> tuple[Kind, ...]:
         at_zero, at_bound = np.abs(a) <= AT_BOUND, a >= loss.upper - AT_BOUND
         a = np.where(at_zero & (loss.lower == 0), 0.0, np.where(at_bound, loss.upper, a))
         miss = loss.kkt_violation(m, a)
-    if loss.kink is None:
+    if np.isinf(loss.kink):
         demands = ("–", "α = −cφ′(m)", "–")
     elif loss.smooth and not problem.hard:
         demands = (f"m ≥ {loss.kink:g}", "α = −cφ′(m)", "–")
@@ -177,12 +177,21 @@ class Certificates(Sequence[Certificate]):
     def __str__(self) -> str:
         columns = ("class", "primal", "dual", "relative gap", "width", "support", "misclassified")
         rows = [
-            (str(name), f"{one.primal:.6g}", f"{one.dual:.6g}", f"{one.relative_gap:.1e}", f"{one.width:.4g}",
-             f"{one.support:,}", f"{one.misclassified:,}")
+            (
+                str(name),
+                f"{one.primal:.6g}",
+                f"{one.dual:.6g}",
+                f"{one.relative_gap:.1e}",
+                f"{one.width:.4g}",
+                f"{one.support:,}",
+                f"{one.misclassified:,}",
+            )
             for name, one in zip(self.classes, self.each, strict=True)
         ]
         widths = [max(len(line[k]) for line in (columns, *rows)) for k in range(len(columns))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in (columns, *rows)]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in (columns, *rows)
+        ]
         return "\n".join((*lines, f"worst relative gap  {self.relative_gap:.1e}"))
 
 
@@ -195,17 +204,25 @@ class InseparableError(ValueError):
     """
 
     def __init__(
-        self, positive: NDArray[np.intp], positive_weights: Floats, negative: NDArray[np.intp],
-        negative_weights: Floats, point: Floats, distance: float,
+        self,
+        positive: NDArray[np.intp],
+        positive_weights: Floats,
+        negative: NDArray[np.intp],
+        negative_weights: Floats,
+        point: Floats,
+        distance: float,
     ) -> None:
         self.positive, self.positive_weights = positive, positive_weights
         self.negative, self.negative_weights = negative, negative_weights
         self.point, self.distance = point, distance
+        why = (
+            "a weighted mean of some positive rows equals one of some negative rows"
+            if len(negative)
+            else "a weighted mean of the rows y·x is 0, and there is no bias; try fit_intercept=True"
+        )
         super().__init__(
-            "C=inf asks for a hyperplane that separates the classes, and there is none: "
-            + ("a weighted mean of some positive rows equals one of some negative rows" if len(negative) else
-               "a weighted mean of the rows y·x is 0, so no hyperplane through 0 separates them; try fit_intercept=True")
-            + " (see .positive, .positive_weights, .negative, .negative_weights, .point). Use a finite C."
+            f"C=inf asks for a hyperplane that separates the classes, and there is none: {why} (the proof is in "
+            ".positive, .positive_weights, .negative, .negative_weights and .point); use a finite C"
         )
 
 
@@ -220,11 +237,16 @@ def prove_inseparable(problem: Problem, candidates: NDArray[np.intp]) -> Insepar
     balance = np.array([y > 0, y < 0], dtype=float) if problem.fit_intercept else np.ones((1, len(rows)))
     equations = vstack([signed.multiply(1 / scale[:, None]), csr_array(balance)]).tocsc()
     right = np.append(np.zeros(len(scale)), np.ones(len(balance)))
-    found = linprog(np.zeros(len(rows)), A_eq=equations, b_eq=right, method="highs-ds",
-                    options={"primal_feasibility_tolerance": 1e-10})
+    found = linprog(
+        np.zeros(len(rows)),
+        A_eq=equations,
+        b_eq=right,
+        method="highs-ds",
+        options={"primal_feasibility_tolerance": 1e-10},
+    )
     if found.status != 0:
         return None
-    weights = _sharpened(equations, right, np.maximum(found.x, 0.0))
+    weights = _sharpened(equations, right, np.maximum(np.asarray(found.x), 0.0))
     used = weights > 0
     index, weights, y = rows[used], weights[used], y[used]
     points = problem.rows.take(index)
@@ -236,9 +258,7 @@ def prove_inseparable(problem: Problem, candidates: NDArray[np.intp]) -> Insepar
     if distance > 1e-9:
         return None
     point = weights[sides[0]] @ points[sides[0]] if problem.fit_intercept else difference
-    return InseparableError(
-        index[sides[0]], weights[sides[0]], index[sides[1]], weights[sides[1]], point, distance
-    )
+    return InseparableError(index[sides[0]], weights[sides[0]], index[sides[1]], weights[sides[1]], point, distance)
 
 
 def _sharpened(equations: csr_array, right: Floats, weights: Floats) -> Floats:

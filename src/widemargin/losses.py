@@ -22,8 +22,8 @@ class Loss(ABC):
     #: a may be anything between these; outside, the conjugate is infinite.
     lower: float = 0.0
     upper: float = np.inf
-    #: where φ turns, for the losses that are flat to the right of it; there, and only there, α = 0.
-    kink: float | None = None
+    #: φ is 0 from here on, which is where α = 0; ∞ for losses that never are.
+    kink: float = np.inf
     #: whether φ has one slope everywhere, so that α = −cφ′(m) follows from the margin.
     smooth: bool = True
 
@@ -50,7 +50,8 @@ class Loss(ABC):
 
     @staticmethod
     @abstractmethod
-    def _conjugate(a: Floats) -> Floats: ...
+    def _conjugate(a: Floats) -> Floats:
+        """φ*(−a) for a inside its bounds."""
 
     @classmethod
     def kkt_violation(cls, m: Floats, a: Floats) -> Floats:
@@ -61,7 +62,6 @@ class Loss(ABC):
 class _Box(Loss):
     """φ(m) = max(0, kink − m): a lies in [0, 1] and its place there says on which side of the kink m must lie."""
 
-    kink: float
     upper = 1.0
     smooth = False
 
@@ -186,6 +186,4 @@ def sigmoid(t: Floats) -> Floats:
 
 
 #: Every loss by its name; the kernels' list in `losses.hpp` has the same names.
-LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Hinge(), SquaredHinge(), Logistic(), Squared(), Perceptron())
-}
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Hinge(), SquaredHinge(), Logistic(), Squared(), Perceptron())}

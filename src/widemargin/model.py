@@ -30,4 +30,4 @@ class LinearModel:
         """The class of each row: the side of the hyperplane, or the highest score."""
         scores = self.scores(rows)
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes[chosen]
+        return np.asarray(self.classes[chosen])

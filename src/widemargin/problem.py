@@ -18,10 +18,10 @@ from widemargin.losses import Loss
 Floats = NDArray[np.float64]
 
 
-
 def inner(a: Floats, b: Floats) -> float:
     """Σ aᵢbᵢ by pairwise summation: more accurate than BLAS's dot product, whose threads would also go on spinning on
-    the cores that the kernels need next."""
+    the cores that the kernels need next.
+    """
     return float(np.sum(a * b))
 
 
@@ -93,12 +93,12 @@ class Problem:
         Balance is reached by lowering the class in excess: the rows strictly inside their bounds first, all of them in
         proportion if that is not enough. A loss without bounds spreads the excess over all rows instead.
         """
-        alpha = np.clip(alpha, np.where(self.c > 0, self.loss.lower, 0.0), self.upper)
+        alpha = np.minimum(np.maximum(alpha, np.where(self.c > 0, self.loss.lower, 0.0)), self.upper)
         if not self.fit_intercept:
             return alpha
         excess = inner(alpha, self.y)
         if np.isinf(self.loss.lower):
-            return alpha - self.y * self.c * (excess / self.c.sum())
+            return alpha - self.y * self.c * (excess / float(self.c.sum()))
         heavy = self.y > 0 if excess > 0 else self.y < 0
         inside = heavy & (alpha < self.upper)
         if alpha[inside].sum() < abs(excess):
@@ -131,7 +131,7 @@ class Problem:
 
 
 def _best_bias_of_lines(turns: Floats, y: Floats, c: Floats) -> float:
-    """Row i adds slope cᵢ to Σ cᵢ max(0, yᵢ(turnᵢ − b)) where b passes turnᵢ; the minimum is where the slope passes 0."""
+    """The minimum of Σ cᵢ max(0, yᵢ(turnᵢ − b)): its slope rises by cᵢ where b passes turnᵢ, and passes 0 there."""
     order = np.argsort(turns, kind="stable")
     slope = np.cumsum(c[order]) - c[y > 0].sum()
     flat = 1e-12 * c.sum()

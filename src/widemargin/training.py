@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin import solvers
 from widemargin.certificate import Certificate, certify, prove_inseparable
 from widemargin.problem import Problem
-from widemargin.solvers import Iterate
+from widemargin.solvers import SOLVERS, Iterate, Start
 
 Floats = NDArray[np.float64]
 
@@ -51,13 +50,6 @@ class Fit:
         return self.certificate.alpha
 
 
-class Start(NamedTuple):
-    """Where a warm start begins."""
-
-    alpha: Floats
-    b: float
-
-
 def fit(
     problem: Problem,
     *,
@@ -75,10 +67,7 @@ def fit(
     loop = _Loop(problem, tol, watch)
     if start is not None and loop.accept(_warm(problem, start), final=True):
         return loop.result()
-    iterates = solvers.run(
-        solver, problem, tol=tol, seed=seed,
-        alpha=None if start is None else start.alpha.copy(), b=None if start is None else start.b,
-    )
+    iterates = SOLVERS[solver](problem, tol=tol, seed=seed, start=start)
     last: Iterate | None = None
     try:
         for last in iterates:
@@ -124,7 +113,12 @@ class _Loop:
         b = self.problem.best_bias(self.problem.rows.scores(iterate.w))
         certificate = certify(self.problem, iterate.w, b, iterate.alpha)
         record = Record(
-            iterate.iterations, begin - self.began, certificate.primal, certificate.dual, certificate.gap, iterate.active
+            iterate.iterations,
+            begin - self.began,
+            certificate.primal,
+            certificate.dual,
+            certificate.gap,
+            iterate.active,
         )
         self.history.append(record)
         if self.watch is not None:

@@ -35,11 +35,12 @@ def certify(
 
     Parameters
     ----------
-    X, y, sample_weight : as in ``LinearSVM.fit``
+    X, y, sample_weight : arrays
+        As in ``LinearSVM.fit``.
     coef, intercept : arrays
         As scikit-learn's linear classifiers have them: of shape (1, n_features) and (1,), or a row per class.
-    C, loss, class_weight : as in ``LinearSVM``
-        For SGDClassifier C = 1 / (alpha · n_samples).
+    C, loss, class_weight, n_jobs
+        As in ``LinearSVM``. For SGDClassifier C = 1 / (alpha · n_samples).
     fit_intercept : bool, default=True
         Whether the problem has an unpenalised bias. Without one, `intercept` must be 0.
     tol : float, default=1e-6
@@ -58,10 +59,9 @@ def certify(
     >>> theirs = LinearSVC(loss="hinge", random_state=0).fit(X, y == 1)
     >>> certify(X, y == 1, theirs.coef_, theirs.intercept_, loss="hinge").relative_gap > 0.01
     True
+
     """
-    reference = LinearSVM(
-        C, loss=loss, fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, n_jobs=n_jobs
-    )
+    reference = LinearSVM(C, loss=loss, fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, n_jobs=n_jobs)
     classes, problems = reference.problems(X, y, sample_weight)
     weights = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     biases = np.broadcast_to(np.asarray(intercept, dtype=np.float64).ravel(), (len(weights),))

@@ -22,7 +22,7 @@ from widemargin.losses import LOSSES
 from widemargin.model import LinearModel
 from widemargin.problem import Problem
 from widemargin.progress import ProgressLine
-from widemargin.solvers import SOLVERS
+from widemargin.solvers import SOLVERS, Start
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     certificate_: Certificate | Certificates
     history_: list[Any]
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on the rows of X with the labels y.
 
         Parameters
@@ -67,6 +67,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         Returns
         -------
         The fitted estimator.
+
         """
         classes, problems = self.problems(X, y, sample_weight)
         starts = self._warm_starts(problems, classes)
@@ -90,9 +91,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self._keep(fits, problems, classes)
         return self
 
-    def problems(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> tuple[NDArray[Any], list[Problem]]:
+    def problems(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[NDArray[Any], list[Problem]]:
         """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
@@ -134,8 +133,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             raise KeyboardInterrupt
         reached = self.certificate_.relative_gap
         if reached > self.tol:
-            advice = "raise max_iter" if self.max_iter is not None else "use solver='auto'" if self.solver != "auto" else (
-                "scale the columns of X, or ask for a larger tol"
+            advice = (
+                "raise max_iter"
+                if self.max_iter is not None
+                else "use solver='auto'"
+                if self.solver != "auto"
+                else ("scale the columns of X, or ask for a larger tol")
             )
             warnings.warn(
                 f"the relative gap is {reached:.1e} after {self.n_iter_} iterations, asked for was tol={self.tol:.1e}; "
@@ -144,19 +147,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
                 stacklevel=3,
             )
 
-    def decision_function(self, X: ArrayLike) -> Floats:
+    def decision_function(self, X: Any) -> Floats:
         """w·x + b for each row: of shape (n_samples,) for two classes, (n_samples, n_classes) for more."""
         model, rows = self._model(X)
         return model.scores(rows)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
         model, rows = self._model(X)
         return model.predict(rows)
 
-    def _model(self, X: ArrayLike) -> tuple[LinearModel, Rows]:
+    def _model(self, X: Any) -> tuple[LinearModel, Rows]:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True, reset=False)
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True, reset=False
+        )
         return LinearModel(self.coef_, self.intercept_, self.classes_), Rows(X, self._threads())
 
     def _check_parameters(self) -> None:
@@ -167,14 +172,19 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             raise ValueError(f"loss={self.loss!r}; choose from {', '.join(map(repr, LOSSES))}")
         if self.loss == "perceptron":
             raise ValueError("loss='perceptron' with the penalty ½‖w‖² is minimised by w = 0; use loss='hinge'")
-        if np.isinf(self.C) and LOSSES[self.loss].kink is None:
-            raise ValueError(f"C=inf is the hard margin, which needs loss='hinge' or 'squared_hinge', got {self.loss!r}; use a finite C")
+        if np.isinf(self.C) and np.isinf(LOSSES[self.loss].kink):
+            raise ValueError(
+                f"C=inf is the hard margin, which needs loss='hinge' or 'squared_hinge', got {self.loss!r}; "
+                "use a finite C"
+            )
         if self.solver not in SOLVERS:
             raise ValueError(f"solver={self.solver!r}; choose from {', '.join(map(repr, SOLVERS))}")
         if not isinstance(self.tol, Real) or not self.tol > 0:
             raise ValueError(f"tol={self.tol!r}; it must be a number > 0, the relative gap to reach")
         if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 1):
-            raise ValueError(f"max_iter={self.max_iter!r}; it must be a whole number ≥ 1, or None for as many as it takes")
+            raise ValueError(
+                f"max_iter={self.max_iter!r}; it must be a whole number ≥ 1, or None for as many as it takes"
+            )
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs={self.n_jobs!r}; it must be a whole number ≠ 0, or None for all cores")
 
@@ -195,9 +205,13 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         elif self.class_weight is not None:
             raise ValueError(f"class_weight={self.class_weight!r}; it must be a dict, 'balanced' or None")
         strength = per_class[place] * weights
-        return np.where(strength > 0, self.C * strength, 0.0) if np.isfinite(self.C) else np.where(strength > 0, np.inf, 0.0)
+        return (
+            np.where(strength > 0, self.C * strength, 0.0)
+            if np.isfinite(self.C)
+            else np.where(strength > 0, np.inf, 0.0)
+        )
 
-    def _warm_starts(self, problems: list[Problem], classes: NDArray[Any]) -> list[training.Start] | None:
+    def _warm_starts(self, problems: list[Problem], classes: NDArray[Any]) -> list[Start] | None:
         """The last fit's dual variables, 0 for rows that have come since; None if they are no start for this one."""
         if not self.warm_start or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, classes):
             return None
@@ -208,7 +222,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         for problem, signed, b in zip(problems, self.dual_coef_, self.intercept_, strict=True):
             alpha = np.zeros(n)
             alpha[self.support_] = signed * problem.y[self.support_]
-            starts.append(training.Start(alpha, float(b)))
+            starts.append(Start(alpha, float(b)))
         return starts
 
     def _threads(self) -> int:

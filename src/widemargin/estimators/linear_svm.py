@@ -61,6 +61,7 @@ class LinearSVM(LinearClassifier):
     >>> svm = LinearSVM(C=1).fit([[1, 1], [1, -1], [-1, 1], [-1, -1], [-0.1, -0.1]], [1, 1, -1, -1, 1])
     >>> svm.certificate_.gap <= 1e-12, svm.coef_.round(9).tolist()
     (True, [[1.0, -0.0]])
+
     """
 
     def __init__(

@@ -26,6 +26,7 @@ class LogisticRegression(LinearClassifier):
     >>> model = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> model.predict_proba([[1.5]]).round(3).tolist()
     [[0.5, 0.5]]
+
     """
 
     loss = "logistic"
@@ -62,9 +63,9 @@ class LogisticRegression(LinearClassifier):
             return np.column_stack([sigmoid(-scores), sigmoid(scores)])
         chances = sigmoid(scores)
         total = chances.sum(axis=1, keepdims=True)
-        return np.divide(chances, total, out=np.full_like(chances, 1 / chances.shape[1]), where=total > 0)
+        return np.asarray(np.divide(chances, total, out=np.full_like(chances, 1 / chances.shape[1]), where=total > 0))
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """log P(class | x)."""
+        """Log P(class | x)."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

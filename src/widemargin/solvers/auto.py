@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from widemargin.problem import Problem
 from widemargin.solvers.dual_cd import dual_cd
 from widemargin.solvers.interior_point import interior_point, operations
-from widemargin.solvers.iterate import Iterate
-
-Floats = NDArray[np.float64]
+from widemargin.solvers.iterate import Iterate, Start
 
 #: The largest linear system that the interior point may build.
 LARGEST_SYSTEM = 5000
@@ -24,9 +21,7 @@ LARGEST_SYSTEM = 5000
 AT_ONCE = 2e7
 
 
-def auto(
-    problem: Problem, *, tol: float, seed: int = 0, alpha: Floats | None = None, b: float | None = None
-) -> Iterator[Iterate]:
+def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Coordinate descent while it promises to finish first, the interior point otherwise."""
     rows = problem.rows
     possible = min(rows.n, rows.d) <= LARGEST_SYSTEM
@@ -35,7 +30,7 @@ def auto(
     if possible and (second_order <= AT_ONCE or problem.hard):
         yield from interior_point(problem, tol=tol)
         return
-    descent = dual_cd(problem, tol=tol, seed=seed, alpha=alpha, b=b)
+    descent = dual_cd(problem, tol=tol, seed=seed, start=start)
     spent, done, trace = 0.0, 0, [(0.0, np.inf)]
     for iterate in descent:
         yield iterate

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from widemargin import _core
 from widemargin.problem import Problem, inner
-from widemargin.solvers.iterate import Iterate
+from widemargin.solvers.iterate import Iterate, Start
 
 Floats = NDArray[np.float64]
 
@@ -29,17 +29,16 @@ ROUNDS = 32
 PASSES = 3000
 
 
-def dual_cd(
-    problem: Problem, *, tol: float, seed: int = 0, alpha: Floats | None = None, b: float | None = None
-) -> Iterator[Iterate]:
-    """Iterates of dual coordinate descent, one per pass, from the given α and b or from scratch."""
+def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
+    """Iterates of dual coordinate descent, one per pass."""
     rows, loss = problem.rows, problem.loss
     everyone = problem.live.astype(np.int64)
     order = np.random.default_rng(seed)
     norms = rows.square_norms()
-    alpha = _start(problem) if alpha is None else np.clip(alpha, loss.lower, problem.upper)
+    if start is None:
+        start = _cold(problem)
+    alpha, b = np.clip(start.alpha, loss.lower, problem.upper), start.b
     w, s = problem.weights(alpha), inner(alpha, problem.y)
-    b = problem.best_bias(np.zeros(rows.n)) if b is None else b
     inverse_rho = BALANCE * float(norms[everyone].mean()) if problem.fit_intercept else 0.0
     if problem.fit_intercept and inverse_rho == 0:  # nothing but empty rows
         inverse_rho = 1.0
@@ -85,8 +84,7 @@ def dual_cd(
             tol *= 0.8
 
 
-def _start(problem: Problem) -> Floats:
-    """α = 0, or the middle of its range where the loss keeps α away from the ends."""
-    if problem.loss.smooth and np.isfinite(problem.loss.upper):
-        return problem.c / 2
-    return np.zeros(problem.rows.n)
+def _cold(problem: Problem) -> Start:
+    """α = 0, or the middle of its range where the loss keeps α away from the ends; the best b for w = 0."""
+    inside = problem.loss.smooth and np.isfinite(problem.loss.upper)
+    return Start(problem.c / 2 if inside else np.zeros(problem.rows.n), problem.best_bias(np.zeros(problem.rows.n)))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.problem import Problem, inner
-from widemargin.solvers.iterate import Iterate
+from widemargin.solvers.iterate import Iterate, Start
 from widemargin.solvers.normal_equations import NormalEquations, normal_equations
 
 Floats = NDArray[np.float64]
@@ -40,8 +40,12 @@ def operations(problem: Problem) -> float:
     return min(dense, pairs) + rows.d**3 / 3
 
 
-def interior_point(problem: Problem, *, tol: float) -> Iterator[Iterate]:
-    """Iterates until the caller is content or nothing can be gained; small problems, to machine precision."""
+def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
+    """Iterates until the caller is content or nothing can be gained; small problems, to machine precision.
+
+    Nothing is drawn at random, and no start is better than its own: `seed` and `start` are there for the sake of a
+    common signature.
+    """
     small = operations(problem) <= SMALL
     system = normal_equations(problem)
     steps = _newton if problem.loss.smooth and not problem.hard else _predictor_corrector
@@ -104,7 +108,7 @@ def _line_search(problem: Problem, w: Floats, m: Floats, dw: Floats, dm: Floats)
 
 
 class _Point(NamedTuple):
-    """Where the predictor–corrector stands, over the rows that count."""
+    """Where the predictor–corrector stands, or a step of it: over the rows that count."""
 
     w: Floats
     b: float
@@ -114,22 +118,27 @@ class _Point(NamedTuple):
     m: Floats
 
     def moved(self, t: float, step: _Point) -> _Point:
-        return _Point(*(value + t * change for value, change in zip(self, step, strict=True)))
+        """The point that lies t times the step from here."""
+        return _Point(
+            self.w + t * step.w,
+            self.b + t * step.b,
+            self.alpha + t * step.alpha,
+            self.s + t * step.s,
+            self.xi + t * step.xi,
+            self.m + t * step.m,
+        )
 
 
 def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) -> Iterator[Iterate]:
-    at, progress = _start(problem, system), _Progress(tol)
+    c, y, n = problem.c[problem.live], problem.y[problem.live], problem.rows.n
+    pairs = len(c) * (1 if problem.hard else 2)
+    at, progress, iteration = _start(problem, system), _Progress(tol), 0
     best, best_claim = at, np.inf
-    iteration = 0
     while True:
         iteration += 1
-        kink, c, y = problem.loss.kink or 0.0, problem.c[problem.live], problem.y[problem.live]
-        room = c - at.alpha
         alpha = _spread(problem, at.alpha)
         implied, balance = problem.weights(alpha), inner(at.alpha, y) if problem.fit_intercept else 0.0
-        low, high = at.alpha * at.s, np.zeros_like(room) if problem.hard else room * at.xi
-        pairs = len(low) * (1 if problem.hard else 2)
-        mu = float(low.sum() + high.sum()) / pairs
+        mu = _complementarity(problem, at) / pairs
         primal = problem.primal(at.w, _spread(problem, at.m))
         ended = progress.ended(primal, problem.dual(alpha, implied) - abs(at.b * balance), mu)
         if progress.claim <= best_claim:
@@ -137,35 +146,43 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
         if ended:
             yield _snapped(problem, best, best_claim, iteration, precise=progress.tol <= PRECISE)
             if progress.waited > PATIENCE or best_claim <= PRECISE:
-                yield Iterate(best.w, best.b, _spread(problem, best.alpha), best_claim, problem.rows.n, iteration)
+                yield Iterate(best.w, best.b, _spread(problem, best.alpha), best_claim, n, iteration)
                 return
-            progress.tol /= 10  # not good enough with its α snapped: closer to the optimum less is lost
+            progress.tol /= 10  # snapping α cost too much: it costs less nearer to the optimum
         else:
             hopeless = problem.hard and iteration % 8 == 0 and problem.hulls_seem_to_meet(alpha, implied)
-            yield Iterate(at.w, at.b, alpha, np.inf, problem.rows.n, iteration, inseparable=hopeless)
+            yield Iterate(at.w, at.b, alpha, np.inf, n, iteration, inseparable=hopeless)
+
+        room = c - at.alpha
         system.weigh(_spread(problem, 1 / (at.s / at.alpha + (0.0 if problem.hard else at.xi / room))))
-
-        def step(wanted_low: Floats, wanted_high: Floats, at: _Point = at, room: Floats = room) -> _Point:
-            """The step that brings αs and (c − α)ξ where they are wanted, to first order, and all residuals to 0."""
-            d_low = wanted_low - at.alpha * at.s
-            d_high = 0.0 if problem.hard else wanted_high - room * at.xi
-            r = kink + at.s - at.xi - at.m + d_low / at.alpha - d_high / room
-            dw, db, dalpha, dm = system.solve(_spread(problem, r), at.w - implied, balance)
-            dalpha, dm = dalpha[problem.live], dm[problem.live]
-            ds = (d_low - at.s * dalpha) / at.alpha
-            dxi = np.zeros_like(ds) if problem.hard else (d_high + at.xi * dalpha) / room
-            return _Point(dw, db, dalpha, ds, dxi, dm)
-
-        guess = step(np.zeros_like(low), np.zeros_like(high))
+        residual = at.w - implied, balance
+        guess = _step(problem, system, at, residual, np.zeros_like(c), np.zeros_like(c))
         ahead = at.moved(_longest(at, guess, room), guess)
-        left = inner(ahead.alpha, ahead.s) + (0.0 if problem.hard else inner(c - ahead.alpha, ahead.xi))
-        target = mu * (left / pairs / mu) ** 3
-        final = step(target - guess.alpha * guess.s, target + guess.alpha * guess.xi)
-        t = 0.995 * _longest(at, final, room)
-        at = at.moved(min(t, 1.0), final)
-        if not np.isfinite(at.w).all() or not np.isfinite(at.b):
-            progress.waited = PATIENCE
-            at = best
+        target = mu * (_complementarity(problem, ahead) / pairs / mu) ** 3
+        low, high = target - guess.alpha * guess.s, target + guess.alpha * guess.xi
+        step = _step(problem, system, at, residual, low, high)
+        at = at.moved(min(1.0, 0.995 * _longest(at, step, room)), step)
+        if not (np.isfinite(at.w).all() and np.isfinite(at.b)):
+            at, progress.waited = best, PATIENCE
+
+
+def _complementarity(problem: Problem, at: _Point) -> float:
+    """Σ αs + Σ (c − α)ξ, which is 0 at the optimum."""
+    upper = 0.0 if problem.hard else inner(problem.c[problem.live] - at.alpha, at.xi)
+    return inner(at.alpha, at.s) + upper
+
+
+def _step(
+    problem: Problem, system: NormalEquations, at: _Point, residual: tuple[Floats, float], low: Floats, high: Floats
+) -> _Point:
+    """The step that brings αs to `low` and (c − α)ξ to `high`, to first order, and every residual to 0."""
+    room = problem.c[problem.live] - at.alpha
+    d_low = low - at.alpha * at.s
+    d_high = np.zeros_like(low) if problem.hard else high - room * at.xi
+    r = problem.loss.kink + at.s - at.xi - at.m + d_low / at.alpha - d_high / room
+    dw, db, dalpha, dm = system.solve(_spread(problem, r), *residual)
+    dalpha, dm = dalpha[problem.live], dm[problem.live]
+    return _Point(dw, db, dalpha, (d_low - at.s * dalpha) / at.alpha, (d_high + at.xi * dalpha) / room, dm)
 
 
 def _spread(problem: Problem, values: Floats) -> Floats:
@@ -184,9 +201,9 @@ def _longest(at: _Point, step: _Point, room: Floats) -> float:
 
 
 def _start(problem: Problem, system: NormalEquations) -> _Point:
-    """w and b by weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
+    """W and b by weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
     live, n = problem.live, problem.rows.n
-    c, kink = problem.c[live], problem.loss.kink or 0.0
+    c, kink = problem.c[live], problem.loss.kink
     system.weigh(_spread(problem, np.ones(len(live)) if problem.hard else c))
     w, b, _, m = system.solve(np.ones(n), np.zeros(problem.rows.d), 0.0)
     m = m[live]
@@ -210,13 +227,15 @@ def _snapped(problem: Problem, at: _Point, claim: float, iteration: int, *, prec
     return Iterate(w, b, _spread(problem, alpha), claim, problem.rows.n, iteration)
 
 
-def _polished(problem: Problem, at: _Point, alpha: Floats, on_margin: NDArray[np.bool_]) -> tuple[Floats, float, Floats]:
+def _polished(
+    problem: Problem, at: _Point, alpha: Floats, on_margin: NDArray[np.bool_]
+) -> tuple[Floats, float, Floats]:
     """With the rows on the margin known, optimality is a linear system: m = kink there, and Σ αᵢyᵢ = 0.
 
     Solved for the smallest change of α, since α need not be unique, and refined. Kept if it satisfies all conditions
     better than the point it began with.
     """
-    live, kink = problem.live, problem.loss.kink or 0.0
+    live, kink = problem.live, problem.loss.kink
     y, c = problem.y[live], problem.c[live]
     chosen = np.flatnonzero(on_margin)
     if not 0 < len(chosen) <= 2000:

@@ -1,13 +1,21 @@
-"""What a solver hands over after each iteration."""
+"""What a solver begins with and what it hands over after each iteration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+
+class Start(NamedTuple):
+    """A dual point and a bias to begin at."""
+
+    alpha: Floats
+    b: float
 
 
 @dataclass

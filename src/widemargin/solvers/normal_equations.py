@@ -4,7 +4,8 @@ Given weights D ≥ 0 on the rows, find Δw, Δb and Δα with
 
     Δw = XᵀYΔα − r_w,    yᵀΔα = −r_b,    Δα = D(r − Δm),    Δm = Y(XΔw + Δb).
 
-Eliminating Δα leaves d + 1 unknowns (tall data); eliminating Δw leaves n (wide data). Both matrices are positive definite.
+Eliminating Δα leaves d + 1 unknowns (tall data), eliminating Δw leaves n (wide data); either way the matrix is positive
+definite.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ DENSE_ENOUGH = 0.2
 
 
 class Step(NamedTuple):
+    """The solution: Δw, Δb, Δα and Δm."""
+
     w: Floats
     b: float
     alpha: Floats
@@ -39,10 +42,12 @@ class NormalEquations(ABC):
         self.y = problem.y
 
     @abstractmethod
-    def weigh(self, weights: Floats) -> None: ...
+    def weigh(self, weights: Floats) -> None:
+        """Factor the system for these weights D of the rows."""
 
     @abstractmethod
-    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step: ...
+    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
+        """The step for these residuals."""
 
 
 class Tall(NormalEquations):
@@ -129,6 +134,7 @@ class Factor:
                     raise
 
     def solve(self, right: Floats) -> Floats:
+        """The solution for this right-hand side."""
         scaled = right * self.scale
         solution = cho_solve(self.factor, scaled, check_finite=False)
         solution += cho_solve(self.factor, scaled - self.matrix @ solution, check_finite=False)

@@ -1,0 +1,51 @@
+# demo, test, bench, lint: each sets up what it needs in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := pyproject.toml CMakeLists.txt $(shell find src -name '*.cpp' -o -name '*.hpp')
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test bench lint sanitize clean
+
+demo: .venv/demo
+	$(BIN)/python examples/demo.py
+
+test: .venv/test
+	$(BIN)/python -m pytest
+
+bench: .venv/test
+	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/threads.py
+	$(BIN)/python benchmarks/memory.py
+
+lint: .venv/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The kernels' tests once more, under the address and undefined-behaviour sanitizers.
+sanitize: .venv/test
+	tests/sanitize.sh $(BIN)/python
+
+clean:
+	rm -rf .venv build demo
+
+# The package is installed in place: Python files act at once, a changed kernel is built anew.
+.venv/built: $(SOURCES)
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip --version | grep -qE 'pip (2[5-9]|[3-9][0-9])' || $(PIP) --upgrade pip
+	$(PIP) --group build
+	$(PIP) --no-build-isolation --editable .
+	touch $@
+
+.venv/demo: .venv/built
+	$(PIP) --no-build-isolation --editable '.[plots]'
+	touch $@
+
+.venv/test: .venv/built
+	$(PIP) --group test
+	touch $@
+
+.venv/lint: .venv/built
+	$(PIP) --group lint
+	touch $@
