@@ -88,7 +88,11 @@ struct Logistic {
         return (a > 0 ? a * std::log(a) : 0.0) + (a < 1 ? (1 - a) * std::log1p(-a) : 0.0);
     }
 
-    static double gradient(double alpha, double m, double c) { return m + std::log(alpha / (c - alpha)); }
+    // Rounding may put α on an end of its range, where this would be infinite.
+    static double gradient(double alpha, double m, double c) {
+        constexpr double tiny = 1e-300, eps = 1e-16;
+        return m + std::log(std::max(alpha, tiny * c) / std::max(c - alpha, eps * c));
+    }
 
     static double conjugate_change(double alpha, double next, double c) {
         return c * (conjugate(next / c) - conjugate(alpha / c));

@@ -145,15 +145,16 @@ def _best_bias_of_curve(loss: Loss, scores: Floats, y: Floats, c: Floats) -> flo
     b, low, high = 0.0, -np.inf, np.inf
     for _ in range(200):
         m = y * (scores + b)
-        slope = inner(c * y, loss.slope(m))
-        low, high = (b, high) if slope < 0 else (low, b)
-        curvature = inner(c, loss.curvature(m))
-        step = -slope / curvature if curvature > 0 else -np.sign(slope) * np.inf
-        reach = 2 * (1 + abs(b)) if np.isinf(low) or np.isinf(high) else np.inf
-        following = b + float(np.clip(step, -reach, reach))
-        if not low <= following <= high:
-            following = (low + high) / 2
-        if abs(following - b) <= 1e-15 * (1 + abs(b)):
+        slope, curvature = inner(c * y, loss.slope(m)), inner(c, loss.curvature(m))
+        if slope == 0:
             break
-        b = following
+        low, high = (b, high) if slope < 0 else (low, b)
+        bracketed = np.isfinite(low) and np.isfinite(high)
+        reach = (high - low) if bracketed else 2 * (1 + abs(b))
+        step = -slope / curvature if curvature > 0 else -np.sign(slope) * reach
+        if abs(step) <= 1e-15 * (1 + abs(b)):
+            break
+        b += float(np.clip(step, -reach, reach))
+        if bracketed and not low < b < high:
+            b = low + (high - low) / 2
     return b

@@ -46,6 +46,9 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
     Nothing is drawn at random, and no start is better than its own: `seed` and `start` are there for the sake of a
     common signature.
     """
+    if problem.loss.kink == 0:  # a loss that is 0 at margin 0 is minimised there
+        yield Iterate(np.zeros(problem.rows.d), 0.0, np.zeros(problem.rows.n), 0.0, problem.rows.n, 1)
+        return
     small = operations(problem) <= SMALL
     system = normal_equations(problem)
     steps = _newton if problem.loss.smooth and not problem.hard else _predictor_corrector
@@ -69,6 +72,14 @@ class _Progress:
         return self.claim <= self.tol or self.waited > PATIENCE
 
 
+def _dual(problem: Problem, alpha: Floats, implied: Floats, balance: float) -> float:
+    """The dual at the feasible point next to α."""
+    if balance == 0:
+        return problem.dual(alpha, implied)
+    feasible = problem.feasible(alpha)
+    return problem.dual(feasible, problem.weights(feasible))
+
+
 def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[Iterate]:
     loss, y, c, n = problem.loss, problem.y, problem.c, problem.rows.n
     w, b = np.zeros(problem.rows.d), problem.best_bias(np.zeros(n))
@@ -78,7 +89,7 @@ def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[I
         alpha = -c * loss.slope(m)
         implied, balance = problem.weights(alpha), inner(alpha, y) if problem.fit_intercept else 0.0
         primal = problem.primal(w, m)
-        ended = progress.ended(primal, problem.dual(alpha, implied) - abs(b * balance), primal)
+        ended = progress.ended(primal, _dual(problem, alpha, implied, balance), primal)
         yield Iterate(w, b, alpha, progress.claim if ended else np.inf, n, iteration)
         if ended:
             return
@@ -113,6 +124,7 @@ class _Point(NamedTuple):
     w: Floats
     b: float
     alpha: Floats
+    room: Floats  # c − α, kept apart: near the bound the difference would lose its digits
     s: Floats
     xi: Floats
     m: Floats
@@ -123,6 +135,7 @@ class _Point(NamedTuple):
             self.w + t * step.w,
             self.b + t * step.b,
             self.alpha + t * step.alpha,
+            self.room + t * step.room,
             self.s + t * step.s,
             self.xi + t * step.xi,
             self.m + t * step.m,
@@ -140,7 +153,7 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
         implied, balance = problem.weights(alpha), inner(at.alpha, y) if problem.fit_intercept else 0.0
         mu = _complementarity(problem, at) / pairs
         primal = problem.primal(at.w, _spread(problem, at.m))
-        ended = progress.ended(primal, problem.dual(alpha, implied) - abs(at.b * balance), mu)
+        ended = progress.ended(primal, _dual(problem, alpha, implied, balance), mu)
         if progress.claim <= best_claim:
             best, best_claim = at, progress.claim
         if ended:
@@ -153,36 +166,34 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
             hopeless = problem.hard and iteration % 8 == 0 and problem.hulls_seem_to_meet(alpha, implied)
             yield Iterate(at.w, at.b, alpha, np.inf, n, iteration, inseparable=hopeless)
 
-        room = c - at.alpha
-        system.weigh(_spread(problem, 1 / (at.s / at.alpha + (0.0 if problem.hard else at.xi / room))))
+        system.weigh(_spread(problem, 1 / (at.s / at.alpha + at.xi / at.room)))
         residual = at.w - implied, balance
         guess = _step(problem, system, at, residual, np.zeros_like(c), np.zeros_like(c))
-        ahead = at.moved(_longest(at, guess, room), guess)
+        ahead = at.moved(_longest(at, guess), guess)
         target = mu * (_complementarity(problem, ahead) / pairs / mu) ** 3
         low, high = target - guess.alpha * guess.s, target + guess.alpha * guess.xi
         step = _step(problem, system, at, residual, low, high)
-        at = at.moved(min(1.0, 0.995 * _longest(at, step, room)), step)
+        at = at.moved(min(1.0, 0.995 * _longest(at, step)), step)
         if not (np.isfinite(at.w).all() and np.isfinite(at.b)):
             at, progress.waited = best, PATIENCE
 
 
 def _complementarity(problem: Problem, at: _Point) -> float:
     """Σ αs + Σ (c − α)ξ, which is 0 at the optimum."""
-    upper = 0.0 if problem.hard else inner(problem.c[problem.live] - at.alpha, at.xi)
-    return inner(at.alpha, at.s) + upper
+    return inner(at.alpha, at.s) + (0.0 if problem.hard else inner(at.room, at.xi))
 
 
 def _step(
     problem: Problem, system: NormalEquations, at: _Point, residual: tuple[Floats, float], low: Floats, high: Floats
 ) -> _Point:
     """The step that brings αs to `low` and (c − α)ξ to `high`, to first order, and every residual to 0."""
-    room = problem.c[problem.live] - at.alpha
     d_low = low - at.alpha * at.s
-    d_high = np.zeros_like(low) if problem.hard else high - room * at.xi
-    r = problem.loss.kink + at.s - at.xi - at.m + d_low / at.alpha - d_high / room
+    d_high = np.zeros_like(low) if problem.hard else high - at.room * at.xi
+    r = problem.loss.kink + at.s - at.xi - at.m + d_low / at.alpha - d_high / at.room
     dw, db, dalpha, dm = system.solve(_spread(problem, r), *residual)
     dalpha, dm = dalpha[problem.live], dm[problem.live]
-    return _Point(dw, db, dalpha, (d_low - at.s * dalpha) / at.alpha, (d_high + at.xi * dalpha) / room, dm)
+    ds, dxi = (d_low - at.s * dalpha) / at.alpha, (d_high + at.xi * dalpha) / at.room
+    return _Point(dw, db, dalpha, -dalpha, ds, dxi, dm)
 
 
 def _spread(problem: Problem, values: Floats) -> Floats:
@@ -194,14 +205,14 @@ def _spread(problem: Problem, values: Floats) -> Floats:
     return spread
 
 
-def _longest(at: _Point, step: _Point, room: Floats) -> float:
+def _longest(at: _Point, step: _Point) -> float:
     """The longest part of the step that keeps α, c − α, s and ξ from falling below 0."""
-    falls = [(at.alpha, step.alpha), (at.s, step.s), (room, -step.alpha), (at.xi, step.xi)]
+    falls = [(at.alpha, step.alpha), (at.room, step.room), (at.s, step.s), (at.xi, step.xi)]
     return 1 / max(1e-10, *(float((-change / value).max()) for value, change in falls if value.any()))
 
 
 def _start(problem: Problem, system: NormalEquations) -> _Point:
-    """W and b by weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
+    """The w and b of weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
     live, n = problem.live, problem.rows.n
     c, kink = problem.c[live], problem.loss.kink
     system.weigh(_spread(problem, np.ones(len(live)) if problem.hard else c))
@@ -210,16 +221,16 @@ def _start(problem: Problem, system: NormalEquations) -> _Point:
     spare = float(np.abs(m - kink).mean()) + 1e-2
     s = np.maximum(m - kink, 0.0) + spare
     if problem.hard:
-        return _Point(w, b, np.full_like(s, 1 / len(s)), s, np.zeros_like(s), m)
+        return _Point(w, b, np.full_like(s, 1 / len(s)), c, s, np.zeros_like(s), m)
     xi = np.maximum(kink - m, 0.0) + spare
-    return _Point(w, b, c * xi / (s + xi), s, xi, m)
+    return _Point(w, b, c * xi / (s + xi), c * s / (s + xi), s, xi, m)
 
 
 def _snapped(problem: Problem, at: _Point, claim: float, iteration: int, *, precise: bool) -> Iterate:
     """The iterate with α exactly 0 or c where complementarity says so and, on small problems, the rest exact too."""
     scale = at.alpha.max() if problem.hard else problem.c[problem.live]
     at_zero = at.alpha / scale < at.s
-    at_bound = np.zeros_like(at_zero) if problem.hard else (scale - at.alpha) / scale < at.xi
+    at_bound = np.zeros_like(at_zero) if problem.hard else at.room / scale < at.xi
     alpha = np.where(at_zero, 0.0, np.where(at_bound, problem.c[problem.live], at.alpha))
     w, b = at.w, at.b
     if precise:

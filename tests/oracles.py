@@ -1,0 +1,120 @@
+"""Independent answers: off-the-shelf cone solver, closed forms, and the data the tests share. Tolerances stand here."""
+
+from __future__ import annotations
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin.data import Rows
+from widemargin.losses import LOSSES
+from widemargin.problem import Problem
+
+#: Relative accuracy of the cone solver's optimal values.
+ORACLE = 1e-7
+#: Rounding of sums over a few hundred rows, relative to the sum of their absolute values.
+ROUNDING = 1e-11
+
+
+def make_problem(X, y, c=1.0, loss="hinge", fit_intercept=True, threads=1):
+    """A problem from plain arrays; c may be one number."""
+    X = X if sp.issparse(X) else np.asarray(X)
+    y = np.asarray(y, dtype=float)
+    return Problem(Rows(X, threads), y, np.broadcast_to(np.asarray(c, float), y.shape).copy(), LOSSES[loss], fit_intercept)
+
+
+def noisy(n, d, seed=0, big=1.0, noise=0.15):
+    """Gaussian rows, labels by a random hyperplane, some of them flipped, the first column scaled."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.where(X @ rng.standard_normal(d) > 0, 1.0, -1.0)
+    y[rng.random(n) < noise] *= -1
+    y[:2] = 1, -1
+    X[:, 0] *= big
+    return X, y
+
+
+def text_like(n, d=5000, per_row=60, seed=0):
+    """Sparse unit rows with Zipf-distributed columns and noisy labels."""
+    rng = np.random.default_rng(seed)
+    columns = (d * rng.random((n, per_row)) ** 3).astype(np.int32)
+    X = sp.csr_array((np.ones(n * per_row), columns.ravel(), np.arange(0, n * per_row + 1, per_row)), shape=(n, d))
+    X.sum_duplicates()
+    X.data *= np.log(n / (1 + np.bincount(X.indices, minlength=d)))[X.indices]
+    norms = np.sqrt(np.add.reduceat(X.data**2, X.indptr[:-1]))
+    X.data /= np.repeat(norms, np.diff(X.indptr))
+    scores = X @ rng.standard_normal(d)
+    return X, np.where(scores + 0.3 * scores.std() * rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+def minimum(problem):
+    """The optimal value of a problem, by a cone solver that shares no code with ours."""
+    X, y, c, loss = np.asarray(problem.rows.X), problem.y, problem.c, problem.loss.name
+    keep = c > 0
+    X, y, c = X[keep], y[keep], c[keep]
+    n, d = X.shape
+    rows = np.hstack([X, np.ones((n, 1))]) * y[:, None]
+    width = d + 1
+    penalty = sp.block_diag([sp.eye(d), sp.csc_matrix((1, 1))])
+    fixed = sp.csc_matrix(([1.0], ([0], [d])), shape=(1, width)) if not problem.fit_intercept else None
+    if loss == "logistic":
+        return _logistic_minimum(rows, c, penalty, fixed)
+    kink = 0.0 if loss == "perceptron" else 1.0
+    curved = {"squared_hinge": 2 * c, "squared": 2 * c}.get(loss, np.zeros(n))
+    linear = np.zeros(n) if curved.any() else c
+    P = sp.block_diag([penalty, sp.diags(curved)], format="csc")
+    A = sp.hstack([-sp.csc_matrix(rows), -sp.eye(n)])
+    blocks, right, cones = [A], [-kink * np.ones(n)], []
+    if loss == "squared":
+        cones.append(clarabel.ZeroConeT(n))
+    else:
+        cones.append(clarabel.NonnegativeConeT(n))
+        blocks.append(sp.hstack([sp.csc_matrix((n, width)), -sp.eye(n)]))
+        right.append(np.zeros(n))
+        cones.append(clarabel.NonnegativeConeT(n))
+    return _solve(P, np.concatenate([np.zeros(width), linear]), blocks, right, cones, fixed)
+
+
+def _logistic_minimum(rows, c, penalty, fixed):
+    """Variables w, b, t, u, v with e^−t ≤ u, e^(−m−t) ≤ v, u + v ≤ 1; minimise the penalty and Σ c t."""
+    n, width = rows.shape
+    P = sp.block_diag([penalty, sp.csc_matrix((3 * n, 3 * n))], format="csc")
+    blocks, right, cones = [], [], []
+    zero, eye = sp.csc_matrix((n, n)), sp.eye(n)
+    blocks.append(sp.hstack([sp.csc_matrix((n, width)), zero, eye, eye]))
+    right.append(np.ones(n))
+    cones.append(clarabel.NonnegativeConeT(n))
+    for margins, slot in ((np.zeros_like(rows), 0), (rows, 1)):
+        for i in range(n):
+            first = np.concatenate([margins[i], np.eye(n)[i], np.zeros(2 * n)])
+            last = np.zeros(width + 3 * n)
+            last[width + n + slot * n + i] = -1
+            blocks.append(sp.csc_matrix(np.array([first, np.zeros(width + 3 * n), last])))
+            right.append(np.array([0.0, 1.0, 0.0]))
+            cones.append(clarabel.ExponentialConeT())
+    return _solve(P, np.concatenate([np.zeros(width), c, np.zeros(2 * n)]), blocks, right, cones, fixed)
+
+
+def _solve(P, q, blocks, right, cones, fixed):
+    if fixed is not None:
+        blocks = [sp.hstack([fixed, sp.csc_matrix((1, len(q) - fixed.shape[1]))]), *blocks]
+        right, cones = [np.zeros(1), *right], [clarabel.ZeroConeT(1), *cones]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    A = sp.vstack(blocks, format="csc")
+    solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, np.concatenate(right), cones, settings).solve()
+    return solution.obj_val
+
+
+def hard_margin(X, y):
+    """w and b of the hard margin, by the same cone solver."""
+    n, d = X.shape
+    P = sp.block_diag([sp.eye(d), sp.csc_matrix((1, 1))], format="csc")
+    A = sp.csc_matrix(-np.hstack([X, np.ones((n, 1))]) * y[:, None])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+    cones = [clarabel.NonnegativeConeT(n)]
+    solution = clarabel.DefaultSolver(P, np.zeros(d + 1), A, -np.ones(n), cones, settings).solve()
+    return np.array(solution.x[:d]), solution.x[d]

@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import ORACLE, make_problem, minimum, noisy
+from strategies import dual_points, primal_points, problems
+
+from widemargin.certificate import Certificates, InseparableError, certify, prove_inseparable
+from widemargin.losses import LOSSES
+from widemargin.training import fit
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_gap_bounds_the_true_distance(data):
+    """For any w, b and α the gap is at least primal − minimum, the minimum by an off-the-shelf cone solver."""
+    problem = data.draw(problems())
+    if len(np.unique(problem.y[problem.live])) < 2:
+        return
+    w, b = data.draw(primal_points(problem))
+    certificate = certify(problem, w, b, data.draw(dual_points(problem)))
+    true = minimum(problem)
+    allowed = ORACLE * (1 + abs(true))
+    assert certificate.gap >= certificate.primal - true - allowed
+    assert certificate.dual <= true + allowed
+    assert certificate.primal >= true - allowed
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_gap_of_the_optimum_is_rounding(loss, fit_intercept):
+    """At the optimum primal, dual and the cone solver's value agree, and the KKT table finds nothing to complain of."""
+    X, y = noisy(80, 4, seed=1)
+    problem = make_problem(X, y, 0.3, loss, fit_intercept)
+    certificate = fit(problem, tol=1e-12).certificate
+    assert certificate.primal == pytest.approx(minimum(problem), rel=ORACLE, abs=ORACLE)
+    assert abs(certificate.primal - certificate.dual) <= 1e-12 * (1 + abs(certificate.dual))
+    assert certificate.kkt_violation <= 1e-6
+    assert sum(kind.count for kind in certificate.kkt) == 80
+
+
+def test_kkt_table_counts_by_hand():
+    """One point at α = 0, two on the margin, one at the bound beyond it, as placed by hand."""
+    problem = make_problem([[3.0], [1.0], [-1.0], [2.0]], [1, 1, -1, -1], fit_intercept=False)
+    certificate = certify(problem, np.array([1.0]), 0.0, np.array([0.0, 0.8, 0.8, 1.0]))
+    assert [kind.count for kind in certificate.kkt] == [1, 2, 1]
+    assert (certificate.slack, certificate.violations, certificate.misclassified) == (3.0, 1, 1)
+    assert certificate.width == 2
+    assert certificate.support == 3
+
+
+def test_kkt_violation_is_the_worst_miss():
+    """A point with α = 0 at margin 0.25 misses what is wanted by 0.75."""
+    problem = make_problem([[0.25], [-1.0]], [1, -1], fit_intercept=False)
+    certificate = certify(problem, np.array([1.0]), 0.0, np.zeros(2))
+    assert certificate.kkt_violation == 0.75
+
+
+def test_nothing_proved_is_infinite():
+    """α = 0 proves nothing of the hinge: the relative gap is infinite."""
+    problem = make_problem([[1.0], [-1.0]], [1, -1])
+    assert certify(problem, np.array([0.3]), 0.0, np.zeros(2)).relative_gap == np.inf
+
+
+def test_gap_bounds_the_distance_of_the_weights():
+    """½‖w − w*‖² ≤ gap, since the objective is strongly convex in w."""
+    X, y = noisy(100, 5, seed=2)
+    problem = make_problem(X, y, 1.0)
+    best = fit(problem, tol=1e-13)
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, 1.0, 10.0):
+        w = best.w + scale * rng.standard_normal(5)
+        gap = certify(problem, w, best.b, best.alpha).gap
+        assert np.linalg.norm(w - best.w) ** 2 / 2 <= gap * (1 + 1e-9)
+
+
+def test_printed_table_aligns():
+    """All lines of each half end in the same column."""
+    X, y = noisy(50, 3)
+    text = str(fit(make_problem(X, y)).certificate)
+    facts, kkt = text.split("\n\n")
+    assert len({len(line) for line in facts.splitlines()}) == 1
+    assert len({len(line) for line in kkt.splitlines()}) == 1
+
+
+def test_several_classes_report_the_worst():
+    """relative_gap and gap of several certificates are the largest of theirs."""
+    X, y = noisy(50, 3)
+    problem = make_problem(X, y)
+    good = fit(problem, tol=1e-10)
+    bad = certify(problem, 2 * good.w, good.b, good.alpha)
+    both = Certificates(("a", "b"), (good.certificate, bad))
+    assert both.relative_gap == bad.relative_gap > 1e-3
+    assert both.gap == bad.gap
+    assert both[0] is good.certificate
+    assert len(both) == 2
+    assert "worst relative gap" in str(both)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("d", [1, 3, 30])
+def test_proof_of_inseparability_checks(seed, d):
+    """The weights are non-negative, sum to 1 in each class, and give the same point in both hulls."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, d)) * 10 ** rng.uniform(-3, 3, d)
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    problem = make_problem(X, y, np.inf)
+    error = prove_inseparable(problem, problem.live)
+    assert isinstance(error, InseparableError)
+    assert (y[error.positive] == 1).all()
+    assert (y[error.negative] == -1).all()
+    for weights in (error.positive_weights, error.negative_weights):
+        assert (weights > 0).all()
+        assert weights.sum() == pytest.approx(1, abs=1e-12)
+    scale = np.abs(X).max(axis=0)
+    here, there = error.positive_weights @ X[error.positive], error.negative_weights @ X[error.negative]
+    assert np.abs((here - there) / scale).max() <= 1e-9
+    assert error.point == pytest.approx(here)
+
+
+def test_separable_rows_have_no_such_proof():
+    """Where a separator exists, linear programming finds no common point."""
+    X, y = noisy(60, 4, noise=0.0)
+    problem = make_problem(X, np.where(X[:, 1] > 0, 1.0, -1.0), np.inf)
+    assert prove_inseparable(problem, problem.live) is None

@@ -1,0 +1,107 @@
+"""Losses: each test runs over the one list of losses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from strategies import losses, margins, strengths
+
+from widemargin import _core
+from widemargin.losses import LOSSES, sigmoid
+
+
+def at(value):
+    """A scalar as the array of one element that losses take."""
+    return np.array([float(value)])
+
+
+@given(losses, margins, st.floats(-1.5, 2.5))
+def test_fenchel_young_inequality(loss, m, a):
+    """φ(m) + φ*(−a) ≥ −am for every m and a."""
+    assert loss.value(at(m))[0] + loss.conjugate(at(a))[0] >= -a * m - 1e-12 * (1 + abs(a * m))
+
+
+@given(losses, margins)
+def test_fenchel_young_equality(loss, m):
+    """φ(m) + φ*(φ′(m)) = mφ′(m): the slope attains the conjugate."""
+    a = -loss.slope(at(m))
+    assert loss.value(at(m)) + loss.conjugate(a) == pytest.approx(-a * m, abs=1e-9 * (1 + m * m))
+
+
+@given(losses, margins)
+def test_kkt_violation_is_zero_on_the_slope(loss, m):
+    """−a = φ′(m) satisfies optimality exactly."""
+    assert loss.kkt_violation(at(m), -loss.slope(at(m)))[0] <= 1e-12
+
+
+@given(losses, margins, st.floats(0, 1))
+def test_kkt_violation_sees_what_is_wrong(loss, m, a):
+    """The violation is 0 only where the Fenchel–Young gap is 0."""
+    gap = loss.value(at(m)) + loss.conjugate(at(a)) + a * m
+    if gap[0] > 1e-6 * (1 + abs(m)):
+        assert loss.kkt_violation(at(m), at(a))[0] > 0
+
+
+@given(losses, margins)
+def test_slope_is_the_derivative(loss, m):
+    """The central difference of φ, away from kinks."""
+    h = 1e-6
+    if abs(m - loss.kink) > 1e-3:
+        difference = (loss.value(at(m + h)) - loss.value(at(m - h))) / (2 * h)
+        assert loss.slope(at(m)) == pytest.approx(difference, abs=1e-5 * (1 + abs(m)))
+
+
+@given(losses, margins)
+def test_curvature_is_the_derivative_of_the_slope(loss, m):
+    """The central difference of φ′, for smooth losses away from jumps."""
+    h = 1e-5
+    if loss.smooth and abs(m - loss.kink) > 1e-3:
+        difference = (loss.slope(at(m + h)) - loss.slope(at(m - h))) / (2 * h)
+        assert loss.curvature(at(m)) == pytest.approx(difference, abs=1e-5)
+
+
+@pytest.mark.parametrize(("name", "kink"), [("hinge", 1.0), ("perceptron", 0.0)])
+def test_at_its_kink_the_slope_is_zero(name, kink):
+    """The written choice: the end of the subdifferential nearer to 0, in NumPy and in the kernels."""
+    assert LOSSES[name].slope(at(kink))[0] == 0 == _core.loss_function(name, "slope", kink)
+    assert LOSSES[name].slope(at(kink - 1e-12))[0] == -1
+
+
+def test_one_list_of_losses():
+    """The kernels have the losses that Python has."""
+    assert set(_core.losses) == set(LOSSES)
+
+
+@given(losses, margins, st.sampled_from(["value", "slope"]))
+def test_kernel_equals_numpy(loss, m, function):
+    """φ and φ′ in C++ equal the NumPy twin."""
+    assert _core.loss_function(loss.name, function, m) == pytest.approx(getattr(loss, function)(at(m))[0], rel=1e-14)
+
+
+@given(losses, st.floats(-0.5, 1.5))
+def test_kernel_conjugate_equals_numpy(loss, a):
+    """φ* in C++ equals the NumPy twin, infinite where it is."""
+    assert _core.loss_function(loss.name, "conjugate", a) == pytest.approx(loss.conjugate(at(a))[0], rel=1e-12, abs=1e-15)
+
+
+@given(losses, st.floats(0, 1), margins, st.floats(-3, 3).map(lambda e: 10.0**e), strengths)
+def test_coordinate_step_is_the_minimiser(loss, a, m, q, c):
+    """The kernel's step minimises ½q(α'−α)² + m(α'−α) + cφ*(−α'/c), as Brent's method finds it."""
+    alpha = a * c
+
+    def objective(new):
+        return q / 2 * (new - alpha) ** 2 + m * (new - alpha) + c * float(loss.conjugate(at(new / c))[0])
+
+    low = max(loss.lower * c, alpha - (abs(m) + 2) / q)
+    high = min(loss.upper * c, alpha + (abs(m) + 2) / q)
+    best = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-12 * c})
+    step = _core.loss_step(loss.name, alpha, m, q, c)
+    assert objective(step) <= best.fun + 1e-9 * (1 + abs(best.fun))
+
+
+def test_sigmoid_keeps_its_digits():
+    """σ(−t) = 1 − σ(t), without overflow and with full precision at both ends."""
+    t = np.array([-745.0, -40.0, -1e-8, 0.0, 30.0, 745.0])
+    assert sigmoid(t) + sigmoid(-t) == pytest.approx(1, abs=1e-15)
+    assert sigmoid(np.array([-40.0]))[0] == pytest.approx(np.exp(-40), rel=1e-14)

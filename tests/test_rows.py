@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from widemargin.data import Rows
+
+
+def storages(X):
+    """Every storage of the same matrix that training accepts without a copy."""
+    X64 = X.astype(np.float32).astype(np.float64)  # so that both precisions hold the same numbers
+    padded = np.zeros((2 * X.shape[0], 2 * X.shape[1]))
+    padded[::2, ::2] = X64
+    yield from (X64, np.asfortranarray(X64), padded[::2, ::2], X64.astype(np.float32), np.asfortranarray(X64, np.float32))
+    for dtype in (np.float32, np.float64):
+        for index in (np.int32, np.int64):
+            csr = sp.csr_array(X64.astype(dtype))
+            csr.indices, csr.indptr = csr.indices.astype(index), csr.indptr.astype(index)
+            yield csr
+
+
+@pytest.fixture(params=[(7, 3), (1, 1), (700, 20), (3000, 5), (5, 40)], ids=str)
+def matrix(request):
+    """Sparse and dense columns, an empty row and an empty column."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(request.param) * (rng.random(request.param) < 0.6)
+    X[-1] = 0
+    X[:, -1] *= len(X) > 1 and 0
+    return X
+
+
+def test_products_equal_numpy(matrix):
+    """Xw, Xᵀv, ‖x‖² and XXᵀ of every storage equal NumPy's."""
+    rng = np.random.default_rng(1)
+    w, v = rng.standard_normal(matrix.shape[1]), rng.standard_normal(matrix.shape[0])
+    plain = next(storages(matrix))
+    for X in storages(matrix):
+        rows = Rows(X, threads=2)
+        assert (rows.n, rows.d) == matrix.shape
+        assert_allclose(rows.scores(w), plain @ w, rtol=1e-12, atol=1e-12)
+        assert_allclose(rows.combine(v), plain.T @ v, rtol=1e-12, atol=1e-12)
+        assert_allclose(rows.square_norms(), (plain**2).sum(axis=1), rtol=1e-12)
+        assert_allclose(rows.outer(), plain @ plain.T, rtol=1e-12, atol=1e-12)
+        assert_allclose(rows.take(np.array([0, -1])), plain[[0, -1]])
+
+
+@pytest.mark.parametrize("border", [False, True])
+@pytest.mark.parametrize("shifted", [False, True])
+def test_gram_equals_numpy(matrix, border, shifted):
+    """ZᵀDZ with Z = X − shift and a column of ones equals NumPy's, rows of weight 0 left out."""
+    rng = np.random.default_rng(2)
+    weight = rng.random(len(matrix)) * (rng.random(len(matrix)) < 0.7)
+    shift = rng.standard_normal(matrix.shape[1]) if shifted else None
+    plain = next(storages(matrix))
+    Z = plain - (0 if shift is None else shift)
+    Z = np.hstack([Z, np.ones((len(Z), 1))]) if border else Z
+    for X in storages(matrix):
+        gram = Rows(X, threads=2).gram(weight, shift, border)
+        assert_allclose(gram, (Z.T * weight) @ Z, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("density", [0.02, 1.0])
+def test_bits_do_not_depend_on_threads(density):
+    """One, two and five threads give the same bits."""
+    X = sp.random_array((20_000, 90), density=density, format="csr", rng=np.random.default_rng(3))
+    rng = np.random.default_rng(4)
+    w, v, weight = rng.standard_normal(90), rng.standard_normal(20_000), rng.random(20_000)
+    one, *others = [Rows(X, threads) for threads in (1, 2, 5)]
+    for other in others:
+        other.threads = 5
+        assert np.array_equal(one.scores(w), other.scores(w))
+        assert np.array_equal(one.combine(v), other.combine(v))
+        assert np.array_equal(one.gram(weight, None, True), other.gram(weight, None, True))
