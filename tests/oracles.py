@@ -20,7 +20,9 @@ def make_problem(X, y, c=1.0, loss="hinge", fit_intercept=True, threads=1):
     """A problem from plain arrays; c may be one number."""
     X = X if sp.issparse(X) else np.asarray(X)
     y = np.asarray(y, dtype=float)
-    return Problem(Rows(X, threads), y, np.broadcast_to(np.asarray(c, float), y.shape).copy(), LOSSES[loss], fit_intercept)
+    return Problem(
+        Rows(X, threads), y, np.broadcast_to(np.asarray(c, float), y.shape).copy(), LOSSES[loss], fit_intercept
+    )
 
 
 def noisy(n, d, seed=0, big=1.0, noise=0.15):

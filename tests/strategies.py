@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from oracles import make_problem
 
+from oracles import make_problem
 from widemargin.losses import LOSSES
 
 losses = st.sampled_from(list(LOSSES.values()))

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from oracles import ORACLE, make_problem, minimum, noisy
 from strategies import dual_points, primal_points, problems
-
 from widemargin.certificate import Certificates, InseparableError, certify, prove_inseparable
 from widemargin.losses import LOSSES
 from widemargin.training import fit
@@ -46,7 +46,7 @@ def test_kkt_table_counts_by_hand():
     assert [kind.count for kind in certificate.kkt] == [1, 2, 1]
     assert (certificate.slack, certificate.violations, certificate.misclassified) == (3.0, 1, 1)
     assert certificate.width == 2
-    assert certificate.support == 3
+    assert certificate.support.tolist() == [1, 2, 3]
 
 
 def test_kkt_violation_is_the_worst_miss():
@@ -120,6 +120,6 @@ def test_proof_of_inseparability_checks(seed, d):
 
 def test_separable_rows_have_no_such_proof():
     """Where a separator exists, linear programming finds no common point."""
-    X, y = noisy(60, 4, noise=0.0)
+    X, _ = noisy(60, 4, noise=0.0)
     problem = make_problem(X, np.where(X[:, 1] > 0, 1.0, -1.0), np.inf)
     assert prove_inseparable(problem, problem.live) is None

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from strategies import losses, margins, strengths
 
+from strategies import losses, margins, strengths
 from widemargin import _core
 from widemargin.losses import LOSSES, sigmoid
 
@@ -82,7 +82,9 @@ def test_kernel_equals_numpy(loss, m, function):
 @given(losses, st.floats(-0.5, 1.5))
 def test_kernel_conjugate_equals_numpy(loss, a):
     """φ* in C++ equals the NumPy twin, infinite where it is."""
-    assert _core.loss_function(loss.name, "conjugate", a) == pytest.approx(loss.conjugate(at(a))[0], rel=1e-12, abs=1e-15)
+    assert _core.loss_function(loss.name, "conjugate", a) == pytest.approx(
+        loss.conjugate(at(a))[0], rel=1e-12, abs=1e-15
+    )
 
 
 @given(losses, st.floats(0, 1), margins, st.floats(-3, 3).map(lambda e: 10.0**e), strengths)

@@ -34,7 +34,7 @@ def test_marks_count_what_the_certificate_counts(d):
     """Circles, dots and crosses are as many as the certificate's support vectors, violations and misclassified rows."""
     svm, display = margin_of(*noisy(120, d), C=0.1)
     marks, proof = drawn(display), svm.certificate_
-    assert len(marks["support vector"]) == len(svm.support_) == proof.support
+    assert len(marks["support vector"]) == len(svm.support_) == len(proof.support)
     assert len(marks["inside the margin"]) == proof.violations - proof.misclassified > 0
     assert len(marks["misclassified"]) == proof.misclassified > 0
 

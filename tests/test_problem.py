@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import ROUNDING, make_problem, noisy
 from scipy.optimize import minimize_scalar
-from strategies import dual_points, primal_points, problems
 
+from oracles import ROUNDING, make_problem, noisy
+from strategies import dual_points, primal_points, problems
 from widemargin.problem import CONVENTIONS
 from widemargin.training import fit
 

@@ -11,7 +11,13 @@ def storages(X):
     X64 = X.astype(np.float32).astype(np.float64)  # so that both precisions hold the same numbers
     padded = np.zeros((2 * X.shape[0], 2 * X.shape[1]))
     padded[::2, ::2] = X64
-    yield from (X64, np.asfortranarray(X64), padded[::2, ::2], X64.astype(np.float32), np.asfortranarray(X64, np.float32))
+    yield from (
+        X64,
+        np.asfortranarray(X64),
+        padded[::2, ::2],
+        X64.astype(np.float32),
+        np.asfortranarray(X64, np.float32),
+    )
     for dtype in (np.float32, np.float64):
         for index in (np.int32, np.int64):
             csr = sp.csr_array(X64.astype(dtype))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
+
 from oracles import ORACLE, make_problem, minimum, noisy, text_like
 from strategies import problems
 from test_rows import storages
-
 from widemargin.losses import LOSSES
 from widemargin.solvers import SOLVERS
 from widemargin.solvers.normal_equations import Tall, Wide

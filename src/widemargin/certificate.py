@@ -22,6 +22,13 @@ Floats = NDArray[np.float64]
 AT_BOUND = 1e-9
 
 
+def relative(gap: float, dual: float) -> float:
+    """gap / dual; a positive gap with nothing proved is infinite."""
+    if gap == 0:
+        return 0.0
+    return gap / dual if dual > 0 else np.inf
+
+
 @dataclass(frozen=True)
 class Kind:
     """One row of the KKT table: the points whose α lies in one part of its range."""
@@ -55,6 +62,8 @@ class Certificate:
     rows: int
     #: The feasible dual point that proves `dual`, one αᵢ per row.
     alpha: Floats = field(repr=False, compare=False)
+    #: The support vectors: the rows with α ≠ 0.
+    support: NDArray[np.intp] = field(repr=False, compare=False)
 
     @property
     def gap(self) -> float:
@@ -73,11 +82,6 @@ class Certificate:
         """The worst violation of the KKT conditions over all rows."""
         return max(kind.worst for kind in self.kkt)
 
-    @property
-    def support(self) -> int:
-        """The number of support vectors, α > 0."""
-        return sum(kind.count for kind in self.kkt[1:])
-
     def __str__(self) -> str:
         lines = [f"{label:<20}{value:>16}" for label, value in self._facts()]
         lines += ["", f"{'KKT':<12}{'wanted':<14}{'points':>10}{'worst miss':>14}"]
@@ -91,7 +95,7 @@ class Certificate:
             ("gap", f"{self.gap:.1e}"),
             ("relative gap", f"{self.relative_gap:.1e}"),
             ("margin width", f"{self.width:.6g}"),
-            ("support vectors", f"{self.support:,} of {self.rows:,}"),
+            ("support vectors", f"{len(self.support):,} of {self.rows:,}"),
             ("total slack", f"{self.slack:.6g}"),
             ("inside the margin", f"{self.violations - self.misclassified:,}"),
             ("misclassified", f"{self.misclassified:,}"),
@@ -105,13 +109,14 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate
     alpha = problem.feasible(alpha)
     implied = problem.weights(alpha)
     m, dual_point = margins[live], alpha[live]
+    at_zero = np.abs(dual_point) <= AT_BOUND * (dual_point.max() if problem.hard else problem.c[live])
     slack = np.maximum(0.0, 1 - m)
     norm = float(np.linalg.norm(w))
     with np.errstate(divide="ignore"):
         return Certificate(
             primal=problem.primal(w, margins),
             dual=problem.dual(alpha, implied),
-            kkt=_kkt_table(problem, m, dual_point),
+            kkt=_kkt_table(problem, m, dual_point, at_zero),
             slack=float(slack.sum()),
             violations=int((slack > AT_BOUND).sum()),
             misclassified=int((slack > 1).sum()),
@@ -119,18 +124,19 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate
             width=float(np.divide(2.0, norm)),
             rows=len(live),
             alpha=alpha,
+            support=live[~at_zero],
         )
 
 
-def _kkt_table(problem: Problem, m: Floats, alpha: Floats) -> tuple[Kind, ...]:
+def _kkt_table(problem: Problem, m: Floats, alpha: Floats, at_zero: NDArray[np.bool_]) -> tuple[Kind, ...]:
     """The points by the place of their α, each with the worst violation of what optimality demands there."""
     loss, c = problem.loss, problem.c[problem.live]
     if problem.hard:
-        at_zero, at_bound = alpha <= AT_BOUND * alpha.max(initial=0.0), np.zeros(len(m), bool)
+        at_bound = np.zeros(len(m), bool)
         miss = np.where(at_zero, np.maximum(0.0, 1 - m), np.abs(m - 1))
     else:
         a = alpha / c
-        at_zero, at_bound = np.abs(a) <= AT_BOUND, a >= loss.upper - AT_BOUND
+        at_bound = a >= loss.upper - AT_BOUND
         a = np.where(at_zero & (loss.lower == 0), 0.0, np.where(at_bound, loss.upper, a))
         miss = loss.kkt_violation(m, a)
     if np.isinf(loss.kink):
@@ -183,7 +189,7 @@ class Certificates(Sequence[Certificate]):
                 f"{one.dual:.6g}",
                 f"{one.relative_gap:.1e}",
                 f"{one.width:.4g}",
-                f"{one.support:,}",
+                f"{len(one.support):,}",
                 f"{one.misclassified:,}",
             )
             for name, one in zip(self.classes, self.each, strict=True)

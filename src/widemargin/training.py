@@ -1,8 +1,7 @@
 """The loop: a solver and a problem make a Fit, whose certificate no solver can reach.
 
 Solvers are generators of iterates that claim a relative gap. This loop checks the claims that would do, and stops at
-the first that is proved; what it watches in between serves the history and the progress line only, so that the answer
-does not depend on the clock.
+the first that is proved. The clock is read for the record and decides nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.certificate import Certificate, certify, prove_inseparable
+from widemargin.certificate import Certificate, certify, prove_inseparable, relative
 from widemargin.problem import Problem
 from widemargin.solvers import SOLVERS, Iterate, Start
 
@@ -23,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 class Record(NamedTuple):
-    """One line of a fit's history."""
+    """One line of a fit's history: as the solver saw it or, where a claim was checked, as it was `proved`."""
 
     iteration: int
     seconds: float
@@ -31,6 +30,7 @@ class Record(NamedTuple):
     dual: float
     gap: float
     active: int
+    proved: bool
 
 
 @dataclass
@@ -62,7 +62,7 @@ def fit(
 ) -> Fit:
     """Train until the relative gap is proved to be at most `tol`, or until the solver has nothing more to give.
 
-    `watch` is called after each evaluation with the iteration, the seconds so far and the relative gap.
+    `watch` is called after each iteration with the iteration, the seconds so far and the relative gap.
     """
     loop = _Loop(problem, tol, watch)
     if start is not None and loop.accept(_warm(problem, start), final=True):
@@ -83,48 +83,36 @@ def fit(
 
 
 class _Loop:
-    """Keeps the best proof, the history, and the share of time that goes into watching."""
+    """Checks claims, keeps the best proof and the history."""
 
     def __init__(self, problem: Problem, tol: float, watch: Callable[[int, float, float], None] | None) -> None:
         self.problem, self.tol, self.watch = problem, tol, watch
         self.began = time.perf_counter()
-        self.watching = 0.0
         self.best: Fit | None = None
         self.history: list[Record] = []
         self.iterations = 0
         self.interrupted = False
 
     def accept(self, iterate: Iterate, *, final: bool) -> bool:
-        """Whether this iterate is proved good enough. One that is not `final` is at most looked at."""
+        """Whether this iterate is proved good enough; one that is not `final` is only written down."""
         self.iterations = iterate.iterations
         if iterate.inseparable:
             self._raise_if_inseparable(iterate)
         if not final:
-            if self.watching <= 0.05 * (time.perf_counter() - self.began):
-                self._proof(iterate)
+            self._record(iterate, iterate.primal, iterate.dual, proved=False)
             return False
-        proof = self._proof(iterate)
-        if self.best is None or proof.certificate.relative_gap <= self.best.certificate.relative_gap:
-            self.best = proof
-        return proof.certificate.relative_gap <= self.tol
-
-    def _proof(self, iterate: Iterate) -> Fit:
-        begin = time.perf_counter()
         b = self.problem.best_bias(self.problem.rows.scores(iterate.w))
         certificate = certify(self.problem, iterate.w, b, iterate.alpha)
-        record = Record(
-            iterate.iterations,
-            begin - self.began,
-            certificate.primal,
-            certificate.dual,
-            certificate.gap,
-            iterate.active,
-        )
-        self.history.append(record)
+        self._record(iterate, certificate.primal, certificate.dual, proved=True)
+        if self.best is None or certificate.relative_gap <= self.best.certificate.relative_gap:
+            self.best = Fit(iterate.w.copy(), b, certificate, iterate.iterations, self.history)
+        return certificate.relative_gap <= self.tol
+
+    def _record(self, iterate: Iterate, primal: float, dual: float, *, proved: bool) -> None:
+        seconds, gap = time.perf_counter() - self.began, max(primal - dual, 0.0)
+        self.history.append(Record(iterate.iterations, seconds, primal, dual, gap, iterate.active, proved))
         if self.watch is not None:
-            self.watch(record.iteration, record.seconds, certificate.relative_gap)
-        self.watching += time.perf_counter() - begin
-        return Fit(iterate.w.copy(), b, certificate, iterate.iterations, self.history)
+            self.watch(iterate.iterations, seconds, relative(gap, dual))
 
     def _raise_if_inseparable(self, iterate: Iterate) -> None:
         heavy = np.argsort(-iterate.alpha)[: 4 * self.problem.rows.d + 4]
@@ -141,4 +129,4 @@ class _Loop:
 
 def _warm(problem: Problem, start: Start) -> Iterate:
     alpha = problem.feasible(start.alpha)
-    return Iterate(problem.weights(alpha), start.b, alpha, 0.0, problem.rows.n, 0)
+    return Iterate(problem.weights(alpha), start.b, alpha, np.inf, -np.inf, 0.0, problem.rows.n, 0)

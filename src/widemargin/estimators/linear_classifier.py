@@ -124,7 +124,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self.intercept_ = np.array([fit.b for fit in fits])
         self.n_iter_ = max(fit.iterations for fit in fits)
         signed = np.array([fit.alpha * problem.y for fit, problem in zip(fits, problems, strict=True)])
-        self.support_ = np.flatnonzero(signed.any(axis=0))
+        self.support_ = np.unique(np.concatenate([fit.certificate.support for fit in fits]))
         self.dual_coef_ = signed[:, self.support_]
         certificates = tuple(fit.certificate for fit in fits)
         self.certificate_ = certificates[0] if len(fits) == 1 else Certificates(tuple(classes), certificates)

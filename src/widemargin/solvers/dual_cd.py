@@ -76,7 +76,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             dual, unseen = problem.dual(alpha, w), 0
         claim = abs(gap) / dual if dual > 0 else np.inf
         hopeless = problem.hard and iteration % 64 == 0 and problem.hulls_seem_to_meet(alpha, w)
-        yield Iterate(w, b, alpha, claim, len(active), iteration, inseparable=hopeless)
+        yield Iterate(w, b, alpha, dual + abs(gap), dual, claim, len(active), iteration, inseparable=hopeless)
         active = active[active >= 0]
         above, below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
         if claim <= tol or not len(active):  # the caller was not content: some row was shrunk too soon

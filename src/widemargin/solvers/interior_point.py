@@ -47,7 +47,7 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
     common signature.
     """
     if problem.loss.kink == 0:  # a loss that is 0 at margin 0 is minimised there
-        yield Iterate(np.zeros(problem.rows.d), 0.0, np.zeros(problem.rows.n), 0.0, problem.rows.n, 1)
+        yield Iterate(np.zeros(problem.rows.d), 0.0, np.zeros(problem.rows.n), 0.0, 0.0, 0.0, problem.rows.n, 1)
         return
     small = operations(problem) <= SMALL
     system = normal_equations(problem)
@@ -63,8 +63,10 @@ class _Progress:
 
     def __init__(self, tol: float) -> None:
         self.tol, self.best, self.measure, self.waited = tol, np.inf, np.inf, 0
+        self.seen = np.inf, -np.inf
 
     def ended(self, primal: float, dual: float, measure: float) -> bool:
+        self.seen = primal, dual
         self.claim = abs(primal - dual) / dual if dual > 0 else np.inf if primal != dual else 0.0
         falls = self.claim < 0.9 * self.best or (self.best > 1e-9 and measure < 0.999 * self.measure)
         self.waited = 0 if falls else self.waited + 1
@@ -90,7 +92,7 @@ def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[I
         implied, balance = problem.weights(alpha), inner(alpha, y) if problem.fit_intercept else 0.0
         primal = problem.primal(w, m)
         ended = progress.ended(primal, _dual(problem, alpha, implied, balance), primal)
-        yield Iterate(w, b, alpha, progress.claim if ended else np.inf, n, iteration)
+        yield Iterate(w, b, alpha, *progress.seen, progress.claim if ended else np.inf, n, iteration)
         if ended:
             return
         system.weigh(c * loss.curvature(m))
@@ -146,7 +148,7 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
     c, y, n = problem.c[problem.live], problem.y[problem.live], problem.rows.n
     pairs = len(c) * (1 if problem.hard else 2)
     at, progress, iteration = _start(problem, system), _Progress(tol), 0
-    best, best_claim = at, np.inf
+    best = at
     while True:
         iteration += 1
         alpha = _spread(problem, at.alpha)
@@ -154,17 +156,18 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
         mu = _complementarity(problem, at) / pairs
         primal = problem.primal(at.w, _spread(problem, at.m))
         ended = progress.ended(primal, _dual(problem, alpha, implied, balance), mu)
-        if progress.claim <= best_claim:
-            best, best_claim = at, progress.claim
+        if progress.claim <= progress.best:
+            best = at
         if ended:
-            yield _snapped(problem, best, best_claim, iteration, precise=progress.tol <= PRECISE)
-            if progress.waited > PATIENCE or best_claim <= PRECISE:
-                yield Iterate(best.w, best.b, _spread(problem, best.alpha), best_claim, n, iteration)
+            yield _snapped(problem, best, progress, iteration)
+            if progress.waited > PATIENCE or progress.best <= PRECISE:
+                alpha = _spread(problem, best.alpha)
+                yield Iterate(best.w, best.b, alpha, *progress.seen, progress.best, n, iteration)
                 return
             progress.tol /= 10  # snapping α cost too much: it costs less nearer to the optimum
         else:
             hopeless = problem.hard and iteration % 8 == 0 and problem.hulls_seem_to_meet(alpha, implied)
-            yield Iterate(at.w, at.b, alpha, np.inf, n, iteration, inseparable=hopeless)
+            yield Iterate(at.w, at.b, alpha, *progress.seen, np.inf, n, iteration, inseparable=hopeless)
 
         system.weigh(_spread(problem, 1 / (at.s / at.alpha + at.xi / at.room)))
         residual = at.w - implied, balance
@@ -226,31 +229,32 @@ def _start(problem: Problem, system: NormalEquations) -> _Point:
     return _Point(w, b, c * xi / (s + xi), c * s / (s + xi), s, xi, m)
 
 
-def _snapped(problem: Problem, at: _Point, claim: float, iteration: int, *, precise: bool) -> Iterate:
+def _snapped(problem: Problem, at: _Point, progress: _Progress, iteration: int) -> Iterate:
     """The iterate with α exactly 0 or c where complementarity says so and, on small problems, the rest exact too."""
     scale = at.alpha.max() if problem.hard else problem.c[problem.live]
     at_zero = at.alpha / scale < at.s
     at_bound = np.zeros_like(at_zero) if problem.hard else at.room / scale < at.xi
     alpha = np.where(at_zero, 0.0, np.where(at_bound, problem.c[problem.live], at.alpha))
-    w, b = at.w, at.b
-    if precise:
-        w, b, alpha = _polished(problem, at, alpha, ~at_zero & ~at_bound)
-    return Iterate(w, b, _spread(problem, alpha), claim, problem.rows.n, iteration)
+    w, b, claim = at.w, at.b, progress.best
+    polished = _polished(problem, at, alpha, ~at_zero & ~at_bound) if progress.tol <= PRECISE else None
+    if polished is not None:
+        (w, b, alpha), claim = polished, 0.0
+    return Iterate(w, b, _spread(problem, alpha), *progress.seen, claim, problem.rows.n, iteration)
 
 
 def _polished(
     problem: Problem, at: _Point, alpha: Floats, on_margin: NDArray[np.bool_]
-) -> tuple[Floats, float, Floats]:
+) -> tuple[Floats, float, Floats] | None:
     """With the rows on the margin known, optimality is a linear system: m = kink there, and Σ αᵢyᵢ = 0.
 
-    Solved for the smallest change of α, since α need not be unique, and refined. Kept if it satisfies all conditions
-    better than the point it began with.
+    Solved for the smallest change of α, since α need not be unique, and refined. None if that did not satisfy all
+    conditions better than the point it began with.
     """
     live, kink = problem.live, problem.loss.kink
     y, c = problem.y[live], problem.c[live]
     chosen = np.flatnonzero(on_margin)
     if not 0 < len(chosen) <= 2000:
-        return at.w, at.b, alpha
+        return None
     x = problem.rows.take(live[chosen]) * y[chosen, None]
     border = y[chosen, None] if problem.fit_intercept else np.zeros((len(chosen), 0))
     corner = np.zeros((border.shape[1],) * 2)
@@ -271,4 +275,4 @@ def _polished(
         return float(np.maximum(np.where(alpha < c, -m, 0.0), np.where(alpha > 0, m, 0.0)).max())
 
     better = violation(w, b, polished) <= violation(at.w, at.b, alpha)
-    return (w, b, polished) if better else (at.w, at.b, alpha)
+    return (w, b, polished) if better else None

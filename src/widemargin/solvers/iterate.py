@@ -23,12 +23,15 @@ class Iterate:
     """A primal and a dual point, and what the solver thinks of them.
 
     A solver is a generator of these. It may reuse the arrays once it is resumed. `claim` is the relative gap that it
-    believes to have reached; the caller checks a claim that would do, and resumes the solver if the proof refuses it.
+    believes to have reached, or ∞ if it would rather go on; the caller checks a claim that would do, and resumes the
+    solver if the proof refuses it. `primal` and `dual` are what the solver saw on its way: for the record, not proved.
     """
 
     w: Floats
     b: float
     alpha: Floats
+    primal: float
+    dual: float
     claim: float
     active: int
     iterations: int

@@ -1,0 +1,426 @@
+"""Every estimator: scikit-learn's own checks, every parameter, every kind of bad input, memory and imports."""
+
+import inspect
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression as TheirLogisticRegression
+from sklearn.linear_model import SGDClassifier
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+import widemargin
+from oracles import make_problem, minimum, noisy, text_like
+from widemargin import LinearSVM, LogisticRegression, certify
+from widemargin.estimators.linear_classifier import LinearClassifier
+
+ESTIMATORS = [value for value in vars(widemargin.estimators).values() if inspect.isclass(value)]
+every_estimator = pytest.mark.parametrize("Estimator", ESTIMATORS)
+
+
+def test_all_estimators_are_found():
+    """The parametrised tests see each public estimator."""
+    assert {LinearSVM, LogisticRegression} <= set(ESTIMATORS)
+    assert all(issubclass(Estimator, LinearClassifier) for Estimator in ESTIMATORS)
+
+
+@every_estimator
+def test_scikit_learns_checks(Estimator):
+    """check_estimator: nothing failed or expected to fail, both sample-weight-equivalence checks passed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(Estimator(), on_fail=None)
+    assert [r["check_name"] for r in results if r["status"] in ("failed", "xfail")] == []
+    passed = {r["check_name"] for r in results if r["status"] == "passed"}
+    assert {f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")} <= passed
+
+
+CHANGES = {
+    "C": 0.01,
+    "loss": "squared_hinge",
+    "fit_intercept": False,
+    "class_weight": "balanced",
+    "solver": "dual_cd",
+    "tol": 1e-9,
+    "random_state": 7,
+    "max_iter": 1,
+    "warm_start": True,
+}
+
+
+@every_estimator
+def test_every_parameter_acts(Estimator):
+    """Another value of each parameter gives another answer, or fewer iterations where that is its meaning."""
+    X, y = noisy(400, 6, seed=1, noise=0.3)
+    y[:80] = 1
+    base = {"solver": "dual_cd"}
+    plain = Estimator(**base).fit(X, y)
+    for name in set(plain.get_params()) - {"n_jobs", "verbose"}:
+        start = base if name != "solver" else {"solver": "interior_point"}
+        before, after = Estimator(**start).fit(X, y), Estimator(**start).set_params(**{name: CHANGES[name]})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            after.fit(X, y)
+            if name == "warm_start":
+                assert after.fit(X, y).n_iter_ == 0
+                continue
+        assert not np.array_equal(before.coef_, after.coef_), name
+
+
+@every_estimator
+def test_verbose_shows_the_gap_falling(Estimator, capsys):
+    """verbose=2 prints a line per iteration on stderr, verbose=0 nothing, and stdout stays clean."""
+    X, y = noisy(300, 5)
+    Estimator(solver="dual_cd").fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    Estimator(solver="dual_cd", verbose=2).fit(X, y)
+    out, err = capsys.readouterr()
+    assert out == ""
+    gaps = [float(line.split("relative gap ")[1].split(" ")[0]) for line in err.splitlines()]
+    assert gaps[-1] <= 1e-3 < gaps[0]
+
+
+@every_estimator
+def test_n_jobs_changes_nothing(Estimator):
+    """One, two and all threads: the same bits."""
+    X, y = text_like(25_000)
+    answers = [Estimator(n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2, None, -1)]
+    for other in answers[1:]:
+        assert np.array_equal(answers[0].coef_, other.coef_)
+        assert np.array_equal(answers[0].intercept_, other.intercept_)
+
+
+BAD_PARAMETERS = [
+    ({"C": 0}, "C=0; it must be"),
+    ({"C": -1.0}, "C=-1"),
+    ({"C": np.nan}, "C=nan"),
+    ({"C": "1"}, "C='1'"),
+    ({"tol": 0}, "tol=0"),
+    ({"tol": -1e-3}, "tol=-0.001"),
+    ({"max_iter": 0}, "max_iter=0"),
+    ({"max_iter": 2.5}, "max_iter=2.5"),
+    ({"n_jobs": 0}, "n_jobs=0"),
+    ({"solver": "sag"}, "choose from 'auto'"),
+    ({"class_weight": "even"}, "'balanced' or None"),
+    ({"class_weight": {9: 2.0}}, "not a class of y"),
+    ({"class_weight": {1.0: -2.0}}, "must be > 0"),
+]
+
+
+@every_estimator
+@pytest.mark.parametrize(("parameters", "message"), BAD_PARAMETERS, ids=lambda value: str(value))
+def test_bad_parameters(Estimator, parameters, message):
+    """Each is a ValueError that names the parameter and what it may be."""
+    X, y = noisy(20, 2)
+    with pytest.raises(ValueError, match=message):
+        Estimator(**parameters).fit(X, y)
+
+
+def test_bad_losses():
+    """Unknown, trivially solved, and without a hard margin."""
+    X, y = noisy(20, 2)
+    for parameters, message in (
+        ({"loss": "huber"}, "choose from 'hinge'"),
+        ({"loss": "perceptron"}, "use loss='hinge'"),
+        ({"loss": "logistic", "C": np.inf}, "use a finite C"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LinearSVM(**parameters).fit(X, y)
+    with pytest.raises(ValueError, match="use a finite C"):
+        LogisticRegression(C=np.inf).fit(X, y)
+
+
+X, Y = noisy(6, 2)
+BAD_INPUT = [
+    (np.where(np.eye(6, 2), np.nan, X), Y, None, "X contains NaN"),
+    (np.where(np.eye(6, 2), np.inf, X), Y, None, "X contains infinity"),
+    (sp.csr_array(np.where(np.eye(6, 2), np.nan, X)), Y, None, "X contains NaN"),
+    (X, np.ones(6), None, "only one class"),
+    (X, Y[:5], None, "inconsistent numbers of samples"),
+    (X[:, 0], Y, None, "Expected 2D array"),
+    (X[:0], Y[:0], None, "0 sample"),
+    (X[:, :0], Y, None, "0 feature"),
+    (X + 1j, Y, None, "Complex data not supported"),
+    (np.array([["a", "b"]] * 6, dtype=object), Y, None, "could not convert"),
+    (X, np.linspace(0, 1, 6), None, "Unknown label type"),
+    (X, np.where(Y > 0, np.nan, Y), None, "y contains NaN"),
+    (X, Y, [1, 1, -1, 1, 1, 1], r"sample_weight\[2\] is -1"),
+    (X, Y, [1, 1, np.nan, 1, 1, 1], "sample_weight contains NaN"),
+    (X, Y, [1, 1], "sample_weight.shape"),
+    (X, Y, np.zeros(6), "no class|zero"),
+    (X, Y, (Y > 0).astype(float), "only one class"),
+]
+
+
+@every_estimator
+@pytest.mark.parametrize(("X", "y", "sample_weight", "message"), BAD_INPUT, ids=[case[3] for case in BAD_INPUT])
+def test_bad_input(Estimator, X, y, sample_weight, message):
+    """Each is a ValueError or TypeError that says what is wrong, and nothing is fitted."""
+    estimator = Estimator()
+    with pytest.raises((ValueError, TypeError), match=message):
+        estimator.fit(X, y, sample_weight=sample_weight)
+    assert not hasattr(estimator, "coef_")
+
+
+@every_estimator
+def test_odd_but_valid_input(Estimator):
+    """Empty rows and columns, equal columns, two rows, one column, labels of any type, data frames."""
+    X, y = noisy(30, 3)
+    X[:, 1], X[4] = 0, 0
+    X = np.hstack([X, X[:, :1]])
+    names = np.where(y > 0, "yes", "no")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    one = Estimator().fit(frame, pd.Series(names))
+    assert set(one.predict(frame)) <= {"yes", "no"}
+    assert list(one.feature_names_in_) == list("abcd")
+    assert one.coef_[0, 1] == 0
+    assert one.coef_[0, 0] == pytest.approx(one.coef_[0, 3], abs=1e-9)
+    assert Estimator().fit([[0.0], [1.0]], [0, 1]).predict([[0.1], [0.9]]).tolist() == [0, 1]
+    assert Estimator().fit(X.astype(np.float16), y).coef_.dtype == np.float64
+    assert Estimator().fit((X * 10).astype(int), y > 0).predict(X).dtype == bool
+
+
+@every_estimator
+def test_storages_agree(Estimator):
+    """CSC, COO, duplicate entries, unsorted indices and int64 indices give what the dense array gives."""
+    X, y = noisy(60, 4)
+    dense = Estimator(tol=1e-9).fit(X, y).coef_
+    csr = sp.csr_array(X)
+    doubled = sp.csr_array((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=csr.shape)
+    wide = sp.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    flipped = sp.csr_array((csr.data.reshape(60, 4)[:, ::-1].ravel(), np.tile([3, 2, 1, 0], 60), csr.indptr))
+    for stored in (csr, sp.csc_array(X), sp.coo_array(X), sp.csr_matrix(X), doubled, wide, flipped):
+        fitted = Estimator(tol=1e-9).fit(stored, y)
+        assert fitted.coef_ == pytest.approx(dense, abs=1e-7)
+        assert fitted.decision_function(stored) == pytest.approx(X @ fitted.coef_[0] + fitted.intercept_[0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equals_svc(seed):
+    """w and b of SVC(kernel='linear', tol=1e-10) to 1e-6, for C ≤ 1: its kernel values are of single precision, and
+    from C = 10 on it is further than that from the optimum, as certify shows.
+    """
+    X, y = noisy(40 + 5 * seed, 1 + seed % 7, seed=seed)
+    C = 10.0 ** (seed % 3 - 2)
+    theirs = SVC(kernel="linear", C=C, tol=1e-10).fit(X, y)
+    ours = LinearSVM(C).fit(X, y)
+    assert ours.coef_ == pytest.approx(theirs.coef_, abs=1e-6)
+    if 0 < np.abs(theirs.dual_coef_).min() < C * (1 - 1e-9):
+        assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-6)
+
+
+def test_the_bias_is_not_penalised():
+    """One-dimensional data around x = 10 with C = 0.01: the accuracy of SVC, not of LinearSVC."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    X = (10 + 0.8 * (2 * y - 1) + 0.3 * rng.standard_normal(400))[:, None]
+    ours = LinearSVM(0.01).fit(X, y).score(X, y)
+    assert ours == SVC(kernel="linear", C=0.01).fit(X, y).score(X, y) > 0.95
+    assert LinearSVC(C=0.01, loss="hinge", max_iter=100_000).fit(X, y).score(X, y) < 0.9
+
+
+def test_equals_scikit_learns_logistic_regression():
+    """The same objective, minimised by Newton–Cholesky to 1e-10."""
+    X, y = noisy(300, 6, seed=2)
+    theirs = TheirLogisticRegression(C=0.7, solver="newton-cholesky", tol=1e-10).fit(X, y)
+    ours = LogisticRegression(C=0.7).fit(X, y)
+    assert ours.coef_ == pytest.approx(theirs.coef_, abs=1e-6)
+    assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-6)
+    assert ours.predict_proba(X) == pytest.approx(theirs.predict_proba(X), abs=1e-6)
+    assert np.exp(ours.predict_log_proba(X)) == pytest.approx(ours.predict_proba(X))
+
+
+@every_estimator
+def test_several_classes(Estimator):
+    """One against the rest: each row of coef_ is the binary fit of its class, and the certificate covers all."""
+    X, y = load_wine(return_X_y=True)
+    model = Estimator(0.1).fit(X, y)
+    for k in range(3):
+        binary = Estimator(0.1).fit(X, y == k)
+        assert model.coef_[k] == pytest.approx(binary.coef_[0], rel=1e-6, abs=1e-9)
+    assert len(model.certificate_) == len(model.history_) == 3
+    assert model.certificate_.relative_gap == max(one.relative_gap for one in model.certificate_) <= 1e-3
+    assert model.coef_ == pytest.approx(model.dual_coef_ @ X[model.support_], rel=1e-5, abs=1e-6)
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared"])
+def test_unscaled_digits(loss):
+    """Odd against even, unscaled, C from 1e-4 to 1e4: a relative gap of 1e-6 each."""
+    X, y = load_digits(return_X_y=True)
+    for C in (1e-4, 1.0, 1e4):
+        assert LinearSVM(C, loss=loss, tol=1e-6).fit(X, y % 2).certificate_.relative_gap <= 1e-6
+
+
+@every_estimator
+def test_class_weight_is_sample_weight(Estimator):
+    """A class weight multiplies the weights of the class's rows; 'balanced' gives both classes the same total."""
+    X, y = noisy(100, 3)
+    y[:60] = 1
+    heavy = Estimator(class_weight={-1.0: 3.0}).fit(X, y)
+    assert heavy.coef_ == pytest.approx(Estimator().fit(X, y, np.where(y < 0, 3.0, 1.0)).coef_, abs=1e-8)
+    balanced = Estimator(class_weight="balanced").fit(X, y)
+    weights = 50 / np.where(y > 0, (y > 0).sum(), (y < 0).sum())
+    assert balanced.coef_ == pytest.approx(Estimator().fit(X, y, weights).coef_, abs=1e-8)
+
+
+def test_too_few_iterations_warn():
+    """A ConvergenceWarning says what was reached, what was asked, and what to do."""
+    X, y = noisy(2000, 30, big=100.0)
+    with pytest.warns(ConvergenceWarning, match=r"relative gap is .* asked for was tol=1.0e-06; raise max_iter"):
+        LinearSVM(solver="dual_cd", tol=1e-6, max_iter=3).fit(X, y)
+
+
+def test_warm_start_with_more_rows():
+    """Rows may be added between fits; the answer is that of a cold fit."""
+    X, y = noisy(3000, 10)
+    svm = LinearSVM(0.01, warm_start=True, solver="dual_cd", tol=1e-6).fit(X[:2900], y[:2900])
+    assert svm.fit(X, y).coef_ == pytest.approx(LinearSVM(0.01, tol=1e-9).fit(X, y).coef_, abs=1e-3)
+
+
+def test_interrupted_fit_is_usable(monkeypatch):
+    """Ctrl-C raises KeyboardInterrupt, and what was reached is there to be used."""
+    from widemargin import solvers
+
+    def interrupted(problem, *, tol, seed, start):
+        yield from (iterate for _, iterate in zip(range(3), solvers.dual_cd(problem, tol=tol, seed=seed), strict=False))
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(solvers.SOLVERS, "auto", interrupted)
+    X, y = noisy(500, 5)
+    svm = LinearSVM(tol=1e-12)
+    with pytest.raises(KeyboardInterrupt):
+        svm.fit(X, y)
+    assert 0 < svm.certificate_.relative_gap < 1
+    assert svm.predict(X).shape == (500,)
+
+
+class TestCertify:
+    def test_own_weights(self):
+        """The certificate of our own weights has our own primal and at least our gap's smallness."""
+        X, y = noisy(200, 4)
+        svm = LinearSVM(0.3).fit(X, y)
+        again = certify(X, y, svm.coef_, svm.intercept_, C=0.3)
+        assert again.primal == pytest.approx(svm.certificate_.primal, rel=1e-12)
+        assert again.relative_gap <= 1e-6
+
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_linear_svc(self, fit_intercept):
+        """For LinearSVC's weights the gap is its true distance, the minimum from the cone solver."""
+        X, y = noisy(150, 4, seed=3)
+        theirs = LinearSVC(C=0.5, loss="hinge", fit_intercept=fit_intercept, max_iter=100_000).fit(X, y)
+        certificate = certify(X, y, theirs.coef_, theirs.intercept_, C=0.5, fit_intercept=fit_intercept)
+        true = minimum(make_problem(X, y, 0.5, "hinge", fit_intercept))
+        assert certificate.gap == pytest.approx(certificate.primal - true, abs=2e-6 * true)
+
+    def test_sgd_and_logistic_regression(self):
+        """SGD with alpha = 1/(nC) is some way off, Newton–Cholesky is not."""
+        X, y = noisy(500, 6, seed=4)
+        sgd = SGDClassifier(alpha=1 / 500, random_state=0).fit(X, y)
+        newton = TheirLogisticRegression(solver="newton-cholesky", tol=1e-8).fit(X, y)
+        assert certify(X, y, sgd.coef_, sgd.intercept_).relative_gap > 1e-3
+        assert certify(X, y, newton.coef_, newton.intercept_, loss="logistic").relative_gap < 1e-6
+
+    def test_several_classes_and_weights(self):
+        """A row of coef per class, sample weights and class weights as in fit."""
+        X, y = load_iris(return_X_y=True)
+        weights = np.random.default_rng(0).integers(0, 3, 150)
+        svm = LinearSVM(class_weight="balanced").fit(X, y, weights)
+        proof = certify(X, y, svm.coef_, svm.intercept_, class_weight="balanced", sample_weight=weights)
+        assert len(proof) == 3
+        assert proof.relative_gap <= 1e-6
+
+    def test_bad_arguments(self):
+        """Shapes, NaN and an intercept that the problem does not have."""
+        X, y = noisy(20, 2)
+        for arguments, message in (
+            ({"coef": [1.0, 2.0, 3.0]}, r"coef has shape \(1, 3\)"),
+            ({"coef": [np.nan, 1.0]}, "NaN"),
+            ({"coef": [1.0, 1.0], "intercept": 1.0, "fit_intercept": False}, "intercept is not 0"),
+            ({"coef": [1.0, 1.0], "C": -1}, "C=-1"),
+            ({"coef": [1.0, 1.0], "loss": "huber"}, "choose from"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                certify(X, y, **arguments)
+
+
+@every_estimator
+def test_clone_and_refit_are_the_same(Estimator):
+    """Fitting twice, and fitting a clone, gives the same bits."""
+    X, y = noisy(300, 4)
+    model = Estimator(C=0.2).fit(X, y)
+    coef = model.coef_.copy()
+    assert np.array_equal(clone(model).fit(X, y).coef_, coef)
+    assert np.array_equal(model.fit(X, y).coef_, coef)
+
+
+MEMORY = """
+import resource, sys
+import numpy as np, scipy.sparse as sp
+import widemargin
+kind, rng = sys.argv[1], np.random.default_rng(0)
+n = 400_000
+if kind == "csr":
+    starts = np.arange(0, 33 * n + 1, 33, dtype=np.int64)
+    columns = np.sort(rng.integers(0, 1000, (n, 33)) + 1000 * np.arange(33), axis=1).ravel()
+    X = sp.csr_array((rng.random(33 * n, dtype=np.float32), columns, starts), shape=(n, 33_000))
+    size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+else:
+    X = np.empty((n, 100), dtype=np.float32, order=kind)
+    for j in range(0, n, 10_000):
+        X[j : j + 10_000] = rng.random((10_000, 100), dtype=np.float32)
+    size = X.nbytes
+y = rng.integers(0, 2, n)
+widemargin.LinearSVM().fit(X[:1000], y[:1000])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+import warnings; warnings.simplefilter("ignore")
+widemargin.LinearSVM(0.01, max_iter=4).fit(X, y)
+widemargin.LinearSVM(0.01, max_iter=2, solver="interior_point").fit(X, y) if kind != "csr" else None
+peak = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(peak, size)
+"""
+
+
+@pytest.mark.parametrize("kind", ["C", "F", "csr"])
+def test_memory(kind):
+    """160 MB of float32 dense in both orders and of CSR with int64 indices: no copy of X."""
+    run = subprocess.run([sys.executable, "-c", MEMORY, kind], capture_output=True, text=True, check=True)
+    peak, size = map(int, run.stdout.split())
+    assert peak <= 0.25 * size + 100e6 < size
+
+
+def test_import_is_light():
+    """Importing the package loads neither scikit-learn nor matplotlib, and every public name is there."""
+    code = "import sys, widemargin; print('sklearn' in sys.modules, 'matplotlib' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False"]
+    assert all(getattr(widemargin, name) for name in widemargin.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = widemargin.nonsense
+
+
+@pytest.mark.parametrize("level", ["1", "3", "4"])
+def test_every_build_of_the_core_agrees(level):
+    """Each instruction set that this machine runs gives the same weights up to rounding."""
+    code = (
+        "import sys; sys.path.insert(0, 'tests')\n"
+        "from oracles import noisy; from widemargin import LinearSVM\n"
+        "print(*LinearSVM(tol=1e-9).fit(*noisy(300, 5)).coef_[0])"
+    )
+    environment = {**os.environ, "WIDEMARGIN_CPU_LEVEL": level}
+    root = os.path.dirname(os.path.dirname(__file__))
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=root, check=True
+    )
+    here = LinearSVM(tol=1e-9).fit(*noisy(300, 5)).coef_[0]
+    assert np.array(run.stdout.split(), float) == pytest.approx(here, abs=1e-9)

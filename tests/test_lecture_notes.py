@@ -1,0 +1,98 @@
+"""The numbers of the lecture notes' slides, exact where the slides round or slip."""
+
+import numpy as np
+import pytest
+
+from oracles import hard_margin, make_problem, noisy
+from widemargin import InseparableError, LinearSVM
+from widemargin.certificate import certify
+
+FOUR = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+LABELS = [1, 1, -1, -1]
+
+
+def slide(extra):
+    """The four corners and, on most slides, one more positive point."""
+    return np.array(FOUR + extra, dtype=float), np.array(LABELS + [1] * len(extra))
+
+
+@pytest.mark.parametrize(
+    ("extra", "C", "w", "b"),
+    [
+        ([[-0.1, -0.1]], 1, (1, 0), 0),
+        ([], 1e10, (1, 0), 0),
+        ([], np.inf, (1, 0), 0),
+        ([[-0.01, -0.01]], 1e10, (200 / 99, 0), 101 / 99),
+        ([[-0.01, -0.01]], np.inf, (200 / 99, 0), 101 / 99),
+        ([[-2, 0]], 1, (1, 0), 0),
+    ],
+)
+def test_slides(extra, C, w, b):
+    """w and b of the transcripts to 1e-9, with a gap of rounding."""
+    svm = LinearSVM(C).fit(*slide(extra))
+    assert svm.coef_[0] == pytest.approx(w, abs=1e-9)
+    assert svm.intercept_[0] == pytest.approx(b, abs=1e-9)
+    assert svm.certificate_.relative_gap <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("extra", "C", "w", "alpha"),
+    [
+        ([[-0.1, -0.1]], 1, (1, 0), [0, 0.05, 0.45, 0.6, 1]),
+        ([], 1e10, (1, 0), [0, 0.5, 0, 0.5]),
+        ([[-2, 0]], 1, (1, 0), [0.5, 0.5, 1, 1, 1]),
+    ],
+)
+def test_the_slides_own_alpha_is_optimal(extra, C, w, alpha):
+    """The dual vectors that the slides print, certified as they stand."""
+    X, y = slide(extra)
+    certificate = certify(make_problem(X, y, C), np.array(w, float), 0.0, np.array(alpha, float))
+    assert certificate.gap <= 1e-12
+    assert certificate.stationarity <= 1e-12
+    assert certificate.kkt_violation <= 1e-12
+
+
+def test_what_if_c_is_infinite():
+    """(−2, 0) makes the classes inseparable: said so, with a point in both hulls."""
+    X, y = slide([[-2, 0]])
+    with pytest.raises(InseparableError, match="finite C") as caught:
+        LinearSVM(np.inf).fit(X, y)
+    proof = caught.value
+    for index, weights in ((proof.positive, proof.positive_weights), (proof.negative, proof.negative_weights)):
+        assert (weights >= 0).all()
+        assert weights.sum() == pytest.approx(1, abs=1e-12)
+        assert weights @ X[index] == pytest.approx(proof.point, abs=1e-9)
+    assert (y[proof.positive] == 1).all()
+    assert (y[proof.negative] == -1).all()
+
+
+@pytest.mark.parametrize("solver", ["auto", "dual_cd", "interior_point"])
+def test_inseparable_without_a_bias(solver):
+    """Two equal points on the same side of 0 with both labels: no hyperplane through 0 separates them."""
+    X, y = [[1.0, 2.0], [1.0, 2.0], [-1.0, 0.5]], [1, -1, -1]
+    with pytest.raises(InseparableError, match="fit_intercept") as caught:
+        LinearSVM(np.inf, fit_intercept=False, solver=solver).fit(X, y)
+    signed = np.where(np.array(y)[caught.value.positive] > 0, 1.0, -1.0)
+    assert (caught.value.positive_weights * signed) @ np.array(X)[caught.value.positive] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shape", [(30, 2), (300, 10), (20, 50)])
+def test_hard_margin_equals_a_quadratic_program(seed, shape):
+    """Separable data with C = inf: the margin of an off-the-shelf solver to 1e-8."""
+    X, _ = noisy(*shape, seed=seed)
+    y = np.where(X[:, 0] + X[:, 1] > 0.1, 1.0, -1.0)
+    svm = LinearSVM(np.inf).fit(X, y)
+    w, _ = hard_margin(X, y)
+    assert svm.certificate_.width == pytest.approx(2 / np.linalg.norm(w), rel=1e-8)
+    assert svm.certificate_.relative_gap <= 1e-8
+    assert (y * svm.decision_function(X)).min() == pytest.approx(1, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_labels_have_no_hard_margin(seed):
+    """Many points with random labels: the proof is found whatever the scaling."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 5)) * [1, 10, 1e-3, 1e4, 1]
+    with pytest.raises(InseparableError):
+        LinearSVM(np.inf).fit(X, rng.integers(0, 2, 400))

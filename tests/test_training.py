@@ -1,0 +1,106 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from oracles import make_problem, noisy
+from widemargin import solvers
+from widemargin.solvers import Iterate, Start
+from widemargin.training import fit
+
+
+@pytest.fixture
+def problem():
+    """A small noisy problem."""
+    return make_problem(*noisy(200, 4), 0.1)
+
+
+def test_a_false_claim_is_refused(problem, monkeypatch):
+    """A solver that claims a gap of 0 for w = 0 is resumed, and its honest iterate is taken."""
+    honest = fit(problem, tol=1e-9)
+
+    def liar(problem, *, tol, seed, start):
+        yield Iterate(np.zeros(4), 0.0, np.zeros(200), 1.0, 1.0, 0.0, 200, 1)
+        yield Iterate(honest.w, honest.b, honest.alpha, 1.0, 1.0, 0.0, 200, 2)
+        raise AssertionError("went on after the proof")
+
+    monkeypatch.setitem(solvers.SOLVERS, "liar", liar)
+    found = fit(problem, solver="liar", tol=1e-6)
+    assert found.iterations == 2
+    assert np.array_equal(found.w, honest.w)
+
+
+def test_the_best_proof_is_kept(problem, monkeypatch):
+    """Of several refused claims the one with the smallest gap is returned."""
+    good = fit(problem, solver="dual_cd", tol=1e-4)
+
+    def fickle(problem, *, tol, seed, start):
+        yield Iterate(good.w, good.b, good.alpha, 1.0, 1.0, 0.0, 200, 1)
+        yield Iterate(np.zeros(4), 0.0, np.zeros(200), 1.0, 1.0, 0.0, 200, 2)
+
+    monkeypatch.setitem(solvers.SOLVERS, "fickle", fickle)
+    found = fit(problem, solver="fickle", tol=1e-12)
+    assert found.certificate.relative_gap == good.certificate.relative_gap
+    assert found.iterations == 2
+
+
+@pytest.mark.parametrize("solver", solvers.SOLVERS)
+def test_max_iter_stops(solver):
+    """No more iterations than asked for, and the certificate says what was reached."""
+    problem = make_problem(*noisy(2000, 30), 100.0)
+    found = fit(problem, solver=solver, tol=1e-14, max_iter=2)
+    assert found.iterations == 2
+    assert found.certificate.relative_gap > 1e-14
+
+
+def test_history_tells_the_way(problem):
+    """A line per iteration, seconds rise, gap = primal − dual, and the last line is the certificate's."""
+    found = fit(problem, solver="dual_cd", tol=1e-8)
+    lines = found.history
+    assert all(a.iteration <= b.iteration and a.seconds <= b.seconds for a, b in pairwise(lines))
+    assert all(line.gap == pytest.approx(max(line.primal - line.dual, 0)) for line in lines)
+    assert {line.iteration for line in lines} == set(range(1, found.iterations + 1))
+    assert lines[-1].proved
+    assert lines[-1].primal == found.certificate.primal
+    assert all(0 < line.active <= 200 for line in lines)
+
+
+def test_interruption_leaves_what_was_reached(problem, monkeypatch):
+    """Ctrl-C in the middle returns the last iterate with its certificate."""
+    good = fit(problem, solver="dual_cd", tol=1e-4)
+
+    def interrupted(problem, *, tol, seed, start):
+        yield Iterate(good.w, good.b, good.alpha, 1.0, 1.0, 1.0, 200, 1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(solvers.SOLVERS, "interrupted", interrupted)
+    found = fit(problem, solver="interrupted", tol=1e-12)
+    assert found.interrupted
+    assert found.certificate.relative_gap == good.certificate.relative_gap
+
+
+@pytest.mark.parametrize("solver", solvers.SOLVERS)
+def test_a_start_that_will_do_ends_the_fit(problem, solver):
+    """From the optimum no iteration is needed."""
+    best = fit(problem, tol=1e-9)
+    again = fit(problem, solver=solver, tol=1e-6, start=Start(best.alpha, best.b))
+    assert again.iterations == 0
+    assert again.certificate.relative_gap <= 1e-6
+
+
+def test_a_good_start_saves_passes():
+    """Coordinate descent from the answer at a nearby C needs fewer passes than from scratch."""
+    X, y = noisy(2000, 10)
+    near = fit(make_problem(X, y, 0.02), solver="dual_cd", tol=1e-5)
+    problem = make_problem(X, y, 0.021)
+    cold = fit(problem, solver="dual_cd", tol=1e-5)
+    warm = fit(problem, solver="dual_cd", tol=1e-5, start=Start(near.alpha, near.b))
+    assert warm.iterations < cold.iterations
+
+
+def test_auto_changes_its_mind(problem):
+    """Where coordinate descent crawls, auto ends with the interior point in far fewer iterations."""
+    problem = make_problem(*noisy(3000, 40, big=100.0), 1.0)
+    assert fit(problem, tol=1e-6).iterations < 100
+    crawled = fit(problem, solver="dual_cd", tol=1e-6, max_iter=100)
+    assert crawled.certificate.relative_gap > 1e-6
