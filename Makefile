@@ -33,7 +33,7 @@ clean:
 # The package is installed in place: Python files act at once, a changed kernel is built anew.
 .venv/built: $(SOURCES)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip --version | grep -qE 'pip (2[5-9]|[3-9][0-9])' || $(PIP) --upgrade pip
+	$(PIP) --upgrade 'pip>=25.1'
 	$(PIP) --group build
 	$(PIP) --no-build-isolation --editable .
 	touch $@

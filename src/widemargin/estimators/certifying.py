@@ -53,13 +53,12 @@ def certify(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from sklearn.svm import LinearSVC
+    >>> from sklearn.linear_model import SGDClassifier
     >>> from widemargin import certify
     >>> X, y = load_iris(return_X_y=True)
-    >>> theirs = LinearSVC(loss="hinge", random_state=0).fit(X, y == 1)
-    >>> certify(X, y == 1, theirs.coef_, theirs.intercept_, loss="hinge").relative_gap > 0.01
+    >>> theirs = SGDClassifier(alpha=1 / 150, random_state=0).fit(X, y == 1)
+    >>> certify(X, y == 1, theirs.coef_, theirs.intercept_).relative_gap > 0.1
     True
-
     """
     reference = LinearSVM(C, loss=loss, fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, n_jobs=n_jobs)
     classes, problems = reference.problems(X, y, sample_weight)
