@@ -108,8 +108,8 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate
     margins = problem.margins(w, b)
     alpha = problem.feasible(alpha)
     implied = problem.weights(alpha)
-    m, dual_point = margins[live], alpha[live]
-    at_zero = np.abs(dual_point) <= AT_BOUND * (dual_point.max() if problem.hard else problem.c[live])
+    m, dual_point = problem.narrow(margins), problem.narrow(alpha)
+    at_zero = np.abs(dual_point) <= AT_BOUND * (dual_point.max() if problem.hard else problem.narrow(problem.c))
     slack = np.maximum(0.0, 1 - m)
     norm = float(np.linalg.norm(w))
     with np.errstate(divide="ignore"):
@@ -130,7 +130,7 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate
 
 def _kkt_table(problem: Problem, m: Floats, alpha: Floats, at_zero: NDArray[np.bool_]) -> tuple[Kind, ...]:
     """The points by the place of their α, each with the worst violation of what optimality demands there."""
-    loss, c = problem.loss, problem.c[problem.live]
+    loss, c = problem.loss, problem.narrow(problem.c)
     if problem.hard:
         at_bound = np.zeros(len(m), bool)
         miss = np.where(at_zero, np.maximum(0.0, 1 - m), np.abs(m - 1))

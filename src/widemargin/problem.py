@@ -56,6 +56,18 @@ class Problem:
         """The rows that count: those of positive strength."""
         return np.flatnonzero(self.c > 0)
 
+    def narrow(self, values: Floats) -> Floats:
+        """Values of all rows, cut down to those that count; not copied if all do."""
+        return values if len(self.live) == self.rows.n else values[self.live]
+
+    def widen(self, values: Floats) -> Floats:
+        """Values of the rows that count, with 0 for the others; not copied if all do."""
+        if len(values) == self.rows.n:
+            return values
+        wide = np.zeros(self.rows.n)
+        wide[self.live] = values
+        return wide
+
     @cached_property
     def upper(self) -> Floats:
         """The largest αᵢ of each row."""
@@ -76,7 +88,7 @@ class Problem:
         margin 1 up to the last bit.
         """
         if self.hard:
-            smallest = float(margins[self.live].min())
+            smallest = float(self.narrow(margins).min())
             return inner(w, w) / 2 / smallest**2 if smallest > 0 else np.inf
         return inner(w, w) / 2 + inner(self.c, self.loss.value(margins))
 
@@ -84,8 +96,8 @@ class Problem:
         """The dual objective at a feasible α, given w = w(α); a lower bound on every primal value."""
         if self.hard:  # any multiple of α is feasible: the best one
             return float(alpha.sum()) ** 2 / (2 * inner(w, w)) if w.any() else 0.0
-        c = self.c[self.live]
-        return -inner(w, w) / 2 - inner(c, self.loss.conjugate(alpha[self.live] / c))
+        c = self.narrow(self.c)
+        return -inner(w, w) / 2 - inner(c, self.loss.conjugate(self.narrow(alpha) / c))
 
     def feasible(self, alpha: Floats) -> Floats:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.
@@ -121,7 +133,7 @@ class Problem:
         """The b that minimises Σ cᵢ φ(yᵢ(scoreᵢ + b)); the middle one where there are several."""
         if not self.fit_intercept:
             return 0.0
-        scores, y, c = scores[self.live], self.y[self.live], self.c[self.live]
+        scores, y, c = self.narrow(scores), self.narrow(self.y), self.narrow(self.c)
         if self.hard:
             nearest = scores[y > 0].min(), scores[y < 0].max()
             return -float(nearest[0] + nearest[1]) / 2

@@ -59,6 +59,7 @@ def certify(
     >>> theirs = SGDClassifier(alpha=1 / 150, random_state=0).fit(X, y == 1)
     >>> certify(X, y == 1, theirs.coef_, theirs.intercept_).relative_gap > 0.1
     True
+
     """
     reference = LinearSVM(C, loss=loss, fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, n_jobs=n_jobs)
     classes, problems = reference.problems(X, y, sample_weight)

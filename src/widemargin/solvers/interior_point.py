@@ -12,7 +12,7 @@ For tall data (n·d² per step) and for wide data (n³ per step). One linear sys
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,48 +120,55 @@ def _line_search(problem: Problem, w: Floats, m: Floats, dw: Floats, dm: Floats)
     return t
 
 
-class _Point(NamedTuple):
+@dataclass
+class _Point:
     """Where the predictor–corrector stands, or a step of it: over the rows that count."""
 
     w: Floats
     b: float
     alpha: Floats
-    room: Floats  # c − α, kept apart: near the bound the difference would lose its digits
+    room: Floats  # c − α, kept apart: near the bound the difference would lose its digits; 1 for the hard margin
     s: Floats
     xi: Floats
     m: Floats
 
-    def moved(self, t: float, step: _Point) -> _Point:
-        """The point that lies t times the step from here."""
-        return _Point(
-            self.w + t * step.w,
-            self.b + t * step.b,
-            self.alpha + t * step.alpha,
-            self.room + t * step.room,
-            self.s + t * step.s,
-            self.xi + t * step.xi,
-            self.m + t * step.m,
-        )
+    def move(self, t: float, step: _Point) -> None:
+        """Go t times the step from here."""
+        self.w, self.b = self.w + t * step.w, self.b + t * step.b
+        self.alpha += t * step.alpha
+        self.room += t * step.room
+        self.s += t * step.s
+        self.xi += t * step.xi
+        self.m += t * step.m
+
+    def products(self, t: float = 0.0, step: _Point | None = None) -> float:
+        """Σ αs + Σ (c − α)ξ, which is 0 at the optimum; t times the step from here, if there is one."""
+        if step is None:
+            return inner(self.alpha, self.s) + inner(self.room, self.xi)
+        low = inner(self.alpha + t * step.alpha, self.s + t * step.s)
+        return low + inner(self.room + t * step.room, self.xi + t * step.xi)
 
 
 def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) -> Iterator[Iterate]:
-    c, y, n = problem.c[problem.live], problem.y[problem.live], problem.rows.n
-    pairs = len(c) * (1 if problem.hard else 2)
+    y, n = problem.narrow(problem.y), problem.rows.n
+    pairs = len(y) * (1 if problem.hard else 2)
     at, progress, iteration = _start(problem, system), _Progress(tol), 0
     best = at
     while True:
         iteration += 1
-        alpha = _spread(problem, at.alpha)
+        alpha = problem.widen(at.alpha)
         implied, balance = problem.weights(alpha), inner(at.alpha, y) if problem.fit_intercept else 0.0
-        mu = _complementarity(problem, at) / pairs
-        primal = problem.primal(at.w, _spread(problem, at.m))
+        mu = at.products() / pairs
+        primal = problem.primal(at.w, problem.widen(at.m))
         ended = progress.ended(primal, _dual(problem, alpha, implied, balance), mu)
-        if progress.claim <= progress.best:
+        if tol > PRECISE:  # one point is enough, and saves memory: only at the limit of precision do they get worse
             best = at
+        elif progress.claim <= progress.best:
+            best = replace(at, **{name: getattr(at, name).copy() for name in ("alpha", "room", "s", "xi", "m")})
         if ended:
             yield _snapped(problem, best, progress, iteration)
             if progress.waited > PATIENCE or progress.best <= PRECISE:
-                alpha = _spread(problem, best.alpha)
+                alpha = problem.widen(best.alpha)
                 yield Iterate(best.w, best.b, alpha, *progress.seen, progress.best, n, iteration)
                 return
             progress.tol /= 10  # snapping α cost too much: it costs less nearer to the optimum
@@ -169,77 +176,71 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
             hopeless = problem.hard and iteration % 8 == 0 and problem.hulls_seem_to_meet(alpha, implied)
             yield Iterate(at.w, at.b, alpha, *progress.seen, np.inf, n, iteration, inseparable=hopeless)
 
-        system.weigh(_spread(problem, 1 / (at.s / at.alpha + at.xi / at.room)))
+        system.weigh(problem.widen(1 / (at.s / at.alpha + at.xi / at.room)))
         residual = at.w - implied, balance
-        guess = _step(problem, system, at, residual, np.zeros_like(c), np.zeros_like(c))
-        ahead = at.moved(_longest(at, guess), guess)
-        target = mu * (_complementarity(problem, ahead) / pairs / mu) ** 3
-        low, high = target - guess.alpha * guess.s, target + guess.alpha * guess.xi
+        step = _step(problem, system, at, residual, np.zeros_like(y), np.zeros_like(y))
+        target = mu * (at.products(_longest(at, step), step) / pairs / mu) ** 3
+        low, high = target - step.alpha * step.s, target - step.room * step.xi
+        del step
         step = _step(problem, system, at, residual, low, high)
-        at = at.moved(min(1.0, 0.995 * _longest(at, step)), step)
+        at.move(min(1.0, 0.995 * _longest(at, step)), step)
+        del step, low, high
         if not (np.isfinite(at.w).all() and np.isfinite(at.b)):
-            at, progress.waited = best, PATIENCE
-
-
-def _complementarity(problem: Problem, at: _Point) -> float:
-    """Σ αs + Σ (c − α)ξ, which is 0 at the optimum."""
-    return inner(at.alpha, at.s) + (0.0 if problem.hard else inner(at.room, at.xi))
+            return
 
 
 def _step(
     problem: Problem, system: NormalEquations, at: _Point, residual: tuple[Floats, float], low: Floats, high: Floats
 ) -> _Point:
     """The step that brings αs to `low` and (c − α)ξ to `high`, to first order, and every residual to 0."""
-    d_low = low - at.alpha * at.s
-    d_high = np.zeros_like(low) if problem.hard else high - at.room * at.xi
-    r = problem.loss.kink + at.s - at.xi - at.m + d_low / at.alpha - d_high / at.room
-    dw, db, dalpha, dm = system.solve(_spread(problem, r), *residual)
-    dalpha, dm = dalpha[problem.live], dm[problem.live]
-    ds, dxi = (d_low - at.s * dalpha) / at.alpha, (d_high + at.xi * dalpha) / at.room
-    return _Point(dw, db, dalpha, -dalpha, ds, dxi, dm)
-
-
-def _spread(problem: Problem, values: Floats) -> Floats:
-    """Values of the rows that count, with 0 for the others."""
-    if len(values) == problem.rows.n:
-        return values
-    spread = np.zeros(problem.rows.n)
-    spread[problem.live] = values
-    return spread
+    low -= at.alpha * at.s
+    high = np.zeros_like(low) if problem.hard else high - at.room * at.xi
+    r = problem.loss.kink + at.s
+    r -= at.xi
+    r -= at.m
+    r += low / at.alpha
+    r -= high / at.room
+    dw, db, dalpha, dm = system.solve(problem.widen(r), *residual)
+    dalpha, dm = problem.narrow(dalpha), problem.narrow(dm)
+    low -= at.s * dalpha
+    low /= at.alpha
+    high += at.xi * dalpha
+    high /= at.room
+    return _Point(dw, db, dalpha, np.zeros_like(dalpha) if problem.hard else -dalpha, low, high, dm)
 
 
 def _longest(at: _Point, step: _Point) -> float:
     """The longest part of the step that keeps α, c − α, s and ξ from falling below 0."""
     falls = [(at.alpha, step.alpha), (at.room, step.room), (at.s, step.s), (at.xi, step.xi)]
-    return 1 / max(1e-10, *(float((-change / value).max()) for value, change in falls if value.any()))
+    return 1 / max(1e-10, *(-float((change / value).min()) for value, change in falls if value.any()))
 
 
 def _start(problem: Problem, system: NormalEquations) -> _Point:
     """The w and b of weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
-    live, n = problem.live, problem.rows.n
-    c, kink = problem.c[live], problem.loss.kink
-    system.weigh(_spread(problem, np.ones(len(live)) if problem.hard else c))
+    c, kink, n = problem.narrow(problem.c), problem.loss.kink, problem.rows.n
+    system.weigh(problem.widen(np.ones_like(c)) if problem.hard else problem.c)
     w, b, _, m = system.solve(np.ones(n), np.zeros(problem.rows.d), 0.0)
-    m = m[live]
+    m = problem.narrow(m)
     spare = float(np.abs(m - kink).mean()) + 1e-2
     s = np.maximum(m - kink, 0.0) + spare
     if problem.hard:
-        return _Point(w, b, np.full_like(s, 1 / len(s)), c, s, np.zeros_like(s), m)
+        return _Point(w, b, np.full_like(s, 1 / len(s)), np.ones_like(s), s, np.zeros_like(s), m)
     xi = np.maximum(kink - m, 0.0) + spare
     return _Point(w, b, c * xi / (s + xi), c * s / (s + xi), s, xi, m)
 
 
 def _snapped(problem: Problem, at: _Point, progress: _Progress, iteration: int) -> Iterate:
     """The iterate with α exactly 0 or c where complementarity says so and, on small problems, the rest exact too."""
-    scale = at.alpha.max() if problem.hard else problem.c[problem.live]
+    c = problem.narrow(problem.c)
+    scale = at.alpha.max() if problem.hard else c
     at_zero = at.alpha / scale < at.s
     at_bound = np.zeros_like(at_zero) if problem.hard else at.room / scale < at.xi
-    alpha = np.where(at_zero, 0.0, np.where(at_bound, problem.c[problem.live], at.alpha))
+    alpha = np.where(at_zero, 0.0, np.where(at_bound, c, at.alpha))
     w, b, claim = at.w, at.b, progress.best
     polished = _polished(problem, at, alpha, ~at_zero & ~at_bound) if progress.tol <= PRECISE else None
     if polished is not None:
         (w, b, alpha), claim = polished, 0.0
-    return Iterate(w, b, _spread(problem, alpha), *progress.seen, claim, problem.rows.n, iteration)
+    return Iterate(w, b, problem.widen(alpha), *progress.seen, claim, problem.rows.n, iteration)
 
 
 def _polished(
@@ -250,28 +251,27 @@ def _polished(
     Solved for the smallest change of α, since α need not be unique, and refined. None if that did not satisfy all
     conditions better than the point it began with.
     """
-    live, kink = problem.live, problem.loss.kink
-    y, c = problem.y[live], problem.c[live]
+    y, c, kink = problem.narrow(problem.y), problem.narrow(problem.c), problem.loss.kink
     chosen = np.flatnonzero(on_margin)
     if not 0 < len(chosen) <= 2000:
         return None
-    x = problem.rows.take(live[chosen]) * y[chosen, None]
+    x = problem.rows.take(problem.live[chosen]) * y[chosen, None]
     border = y[chosen, None] if problem.fit_intercept else np.zeros((len(chosen), 0))
     corner = np.zeros((border.shape[1],) * 2)
     matrix = np.block([[x @ x.T, border], [border.T, corner]])
     inverse = np.linalg.pinv(matrix, rcond=1e-13, hermitian=True)
     polished, b = alpha.copy(), at.b
     for _ in range(4):
-        w = problem.weights(_spread(problem, polished))
+        w = problem.weights(problem.widen(polished))
         miss = kink - (x @ w + b * y[chosen])
         change = inverse @ (np.append(miss, -inner(polished, y)) if problem.fit_intercept else miss)
         polished[chosen] += change[: len(chosen)]
         b += float(change[-1]) if problem.fit_intercept else 0.0
     np.clip(polished, 0.0, c, out=polished)
-    w = problem.weights(_spread(problem, polished))
+    w = problem.weights(problem.widen(polished))
 
     def violation(w: Floats, b: float, alpha: Floats) -> float:
-        m = problem.margins(w, b)[live] - kink
+        m = problem.narrow(problem.margins(w, b)) - kink
         return float(np.maximum(np.where(alpha < c, -m, 0.0), np.where(alpha > 0, m, 0.0)).max())
 
     better = violation(w, b, polished) <= violation(at.w, at.b, alpha)
