@@ -55,6 +55,8 @@ def breast_cancer() -> Any:
         ("dual, at most the minimum", f"{mine.dual:.6f}", f"{other.dual:.6f}"),
         ("relative gap", f"{mine.relative_gap:.1e}", f"{other.relative_gap:.1e}"),
         ("margin width", f"{mine.width:.4f}", f"{other.width:.4f}"),
+        ("support vectors", f"{len(mine.support)}", "–"),
+        ("worst KKT miss", f"{mine.kkt_violation:.1e}", f"{other.kkt_violation:.1e}"),
         ("inside the margin or beyond", f"{mine.violations}", f"{other.violations}"),
         ("misclassified", f"{mine.misclassified}", f"{other.misclassified}"),
         ("training accuracy", f"{ours.score(X, y):.1%}", f"{theirs.score(X, y):.1%}"),
