@@ -172,6 +172,20 @@ def test_bad_input(Estimator, X, y, sample_weight, message):
 
 
 @every_estimator
+def test_broken_sparse_input(Estimator):
+    """Indices outside of X, which scikit-learn lets through, and a system too large to build are refused."""
+    X, y = text_like(100, d=50)
+    for name, value in (("indices", 50), ("indices", -1), ("indptr", -3)):
+        broken = X.copy()
+        getattr(broken, name)[1] = value
+        with pytest.raises(ValueError, match=f"X.{name}"):
+            Estimator().fit(broken, y)
+    huge = sp.eye_array(25_000, format="csr")
+    with pytest.raises(ValueError, match="use solver='auto'"):
+        Estimator(solver="interior_point").fit(huge, np.arange(25_000) % 2)
+
+
+@every_estimator
 def test_odd_but_valid_input(Estimator):
     """Empty rows and columns, equal columns, two rows, one column, labels of any type, data frames."""
     X, y = noisy(30, 3)

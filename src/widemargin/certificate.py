@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from widemargin.problem import Problem
@@ -234,6 +233,8 @@ class InseparableError(ValueError):
 
 def prove_inseparable(problem: Problem, candidates: NDArray[np.intp]) -> InseparableError | None:
     """A point common to both hulls, if the candidate rows have one; found by linear programming, then checked."""
+    from scipy.optimize import linprog  # slow to import, and rarely needed
+
     rows = np.sort(candidates)
     y = problem.y[rows]
     if problem.fit_intercept and (y > 0).all() | (y < 0).all():

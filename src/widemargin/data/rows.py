@@ -1,4 +1,4 @@
-"""X as the kernels see it: dense in any order, or CSR; float32 or float64; never copied."""
+"""X as the kernels see it: dense in any order, or CSR; float32 or float64; not copied unless it has to be."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ class Rows:
         if isinstance(X, np.ndarray):
             self._core = _core.dense_rows(X)
         else:
+            _check_indices(X)
+            if not X.has_canonical_format:  # the norm of a row with an entry in two parts would be wrong
+                self.X = X = X.copy()
+                X.sum_duplicates()
             starts = X.indptr.astype(X.indices.dtype, copy=False)
             self._core = _core.csr_rows(X.data, X.indices, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self._core.n, self._core.d, self._core.nonzeros
@@ -66,3 +70,14 @@ class Rows:
         """The rows of that index, dense and in float64."""
         chosen = self.X[index]
         return np.asarray(chosen if isinstance(chosen, np.ndarray) else chosen.toarray(), dtype=np.float64)
+
+
+def _check_indices(X: Any) -> None:
+    """The kernels trust the indices: an index outside of X would read and write foreign memory."""
+    columns, starts, d = X.indices, X.indptr, X.shape[1]
+    if len(starts) != X.shape[0] + 1 or starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
+        raise ValueError(
+            "X.indptr does not rise from 0 to the number of non-zeros; rebuild X, or call X.check_format()"
+        )
+    if len(columns) and (columns.min() < 0 or columns.max() >= d):
+        raise ValueError(f"X.indices has column {columns.max()}, but X has {d} columns; rebuild X with the right shape")

@@ -95,9 +95,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
-        if not isinstance(X, np.ndarray) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if (weights < 0).any():

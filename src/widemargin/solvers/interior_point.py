@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 
 #: Up to this many multiplications per step, machine precision costs nothing that anyone would notice.
 SMALL = 1e7
+#: The most unknowns of the linear system: beyond, its matrix would take more than 3 GB.
+LARGEST_SYSTEM = 20_000
 #: The relative gap beyond which rounding decides.
 PRECISE = 1e-13
 #: Steps without progress after which there will be none.
@@ -49,6 +51,12 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
     if problem.loss.kink == 0:  # a loss that is 0 at margin 0 is minimised there
         yield Iterate(np.zeros(problem.rows.d), 0.0, np.zeros(problem.rows.n), 0.0, 0.0, 0.0, problem.rows.n, 1)
         return
+    unknowns = min(problem.rows.n, problem.rows.d)
+    if unknowns > LARGEST_SYSTEM:
+        raise ValueError(
+            f"interior_point would need a matrix of {unknowns:,} × {unknowns:,} for these rows and columns; "
+            "use solver='auto' or 'dual_cd'"
+        )
     small = operations(problem) <= SMALL
     system = normal_equations(problem)
     steps = _newton if problem.loss.smooth and not problem.hard else _predictor_corrector
