@@ -21,6 +21,10 @@ from widemargin.solvers import SOLVERS, Iterate, Start
 Floats = NDArray[np.float64]
 
 
+#: The most non-zeros in a linear program that looks for a point in both hulls.
+LARGEST_PROGRAM = 10_000_000
+
+
 class Record(NamedTuple):
     """One line of a fit's history: as the solver saw it or, where a claim was checked, as it was `proved`."""
 
@@ -115,8 +119,11 @@ class _Loop:
             self.watch(iterate.iterations, seconds, relative(gap, dual))
 
     def _raise_if_inseparable(self, iterate: Iterate) -> None:
-        heavy = np.argsort(-iterate.alpha)[: 4 * self.problem.rows.d + 4]
-        for candidates in (heavy, self.problem.live):
+        rows = self.problem.rows
+        heaviest = np.argsort(-iterate.alpha)[: min(4 * rows.d + 4, 5000)]
+        for candidates in (heaviest, self.problem.live):
+            if len(candidates) * rows.nonzeros > LARGEST_PROGRAM * rows.n:
+                return  # too much for linear programming: the solver goes on, and its gap tells
             proof = prove_inseparable(self.problem, candidates)
             if proof is not None:
                 raise proof

@@ -134,18 +134,18 @@ void gram_dense(const Rows& rows, const double* weight, const double* shift, boo
     const auto count = static_cast<Index>(used.size());
     const Index packed_rows = std::max<Index>(1, packed_numbers / (stride * panel_rows)) * panel_rows;
     std::vector<double> packed(static_cast<std::size_t>(stride * packed_rows));
+    std::vector<double> loose(static_cast<std::size_t>(stride * threads));  // a row per thread, before it is packed
     std::vector<double> sums(static_cast<std::size_t>(stride * stride));
     const auto panel = [&](Index k, Index p) {  // where panel p of row k of the packed block begins
         return packed.data() + (((k / panel_rows) * panels + p) * panel_rows + k % panel_rows) * panel_width;
     };
     std::barrier together(threads);
     run_threads(threads, [&](int thread) {
-        std::vector<double> row(static_cast<std::size_t>(stride));
+        double* z = loose.data() + thread * stride;
         for (Index begin = 0; begin < count; begin += packed_rows) {
             const Index block = std::min(packed_rows, count - begin);
             for (Index k = block * thread / threads; k < block * (thread + 1) / threads; ++k) {
                 const Index i = used[static_cast<std::size_t>(begin + k)];
-                double* z = row.data();
                 for (Index j = 0; j < rows.d; ++j) z[j] = shift ? -shift[j] : 0.0;
                 rows.add(i, 1.0, z);
                 if (border) z[rows.d] = 1.0;

@@ -114,7 +114,10 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass) {
     const Index chunks = (rows.d + chunk - 1) / chunk, pieces = Index{pass.rounds} * pass.shards;
     const int threads = std::min(pass.threads, pass.shards);
     std::vector<Shard> shards(static_cast<std::size_t>(pass.shards));
-    for (auto& shard : shards) shard.w.assign(pass.w, pass.w + rows.d);
+    for (auto& shard : shards) {
+        shard.w.assign(pass.w, pass.w + rows.d);
+        shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) * visit_block));
+    }
     std::vector<double> delta(static_cast<std::size_t>(rows.d));
     std::vector<double> along(static_cast<std::size_t>(chunks)), square(static_cast<std::size_t>(chunks));
     double gamma = 1;
