@@ -11,6 +11,18 @@ suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUF
 g++ -std=c++20 -O1 -g -fPIC -shared -fopenmp-simd -fsanitize=address,undefined -fno-sanitize-recover=undefined \
   -fno-omit-frame-pointer -DMODULE_NAME=_core_v1 -I"$include" -I"$nanobind" -I"$nanobind/../ext/robin_map/include" \
   "$nanobind/../src/nb_combined.cpp" src/widemargin/_core.cpp -o "$build/widemargin/_core_v1$suffix" -pthread
-WIDEMARGIN_CPU_LEVEL=1 PYTHONPATH="$build" LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" \
-  ASAN_OPTIONS=detect_leaks=0 "$python" -m pytest -o addopts="" -q -p no:cacheprovider \
-  tests/test_rows.py tests/test_losses.py tests/test_solvers.py
+cat >"$build/run.py" <<'END'
+"""Runs the tests on the package beside this file, not on the one installed in place."""
+import sys
+
+import pytest
+
+sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+from widemargin import _core_v1
+
+assert _core_v1.__file__.startswith(sys.path[0]), _core_v1.__file__
+sys.exit(pytest.main(["-o", "addopts=", "-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
+END
+WIDEMARGIN_CPU_LEVEL=1 ASAN_OPTIONS=detect_leaks=0 \
+  LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" \
+  "$python" "$build/run.py" tests/test_rows.py tests/test_losses.py tests/test_solvers.py
