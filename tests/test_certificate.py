@@ -123,3 +123,29 @@ def test_separable_rows_have_no_such_proof():
     X, _ = noisy(60, 4, noise=0.0)
     problem = make_problem(X, np.where(X[:, 1] > 0, 1.0, -1.0), np.inf)
     assert prove_inseparable(problem, problem.live) is None
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9, 1e11])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_rounding_is_part_of_the_gap(offset, C):
+    """Columns far from 0 cost digits: the gap covers the distance from the minimum of the centred data all the same."""
+    X, y = noisy(40, 3, seed=1)
+    X = np.round(X * 64) / 64  # so that adding the offset is exact
+    true = minimum(make_problem(X, y, C))
+    with np.errstate(all="ignore"):
+        certificate = fit(make_problem(X + offset, y, C), tol=1e-6).certificate
+    assert certificate.gap >= certificate.primal - true - ORACLE * true
+    assert certificate.dual - certificate.rounding <= true * (1 + ORACLE)
+
+
+def test_what_is_not_a_number_is_infinite():
+    """NaN proves nothing."""
+    X, y = noisy(20, 2)
+    problem = make_problem(X, y)
+    assert certify(problem, np.array([np.nan, 1.0]), 0.0, np.zeros(20)).relative_gap == np.inf
+
+
+def test_mixed_strengths_are_refused():
+    """A problem is hard or soft, not both."""
+    with pytest.raises(ValueError, match="infinite"):
+        make_problem([[1.0], [2.0]], [1, -1], [np.inf, 1.0])

@@ -112,7 +112,13 @@ BAD_PARAMETERS = [
     ({"solver": "sag"}, "choose from 'auto'"),
     ({"class_weight": "even"}, "'balanced' or None"),
     ({"class_weight": {9: 2.0}}, "not a class of y"),
-    ({"class_weight": {1.0: -2.0}}, "must be > 0"),
+    ({"class_weight": {1.0: -2.0}}, "must be finite and > 0"),
+    ({"class_weight": {1.0: np.inf}}, "must be finite and > 0"),
+    ({"class_weight": {1.0: 100.0}, "C": 1e308}, "too large a number"),
+    ({"fit_intercept": "no"}, "fit_intercept='no'; it must be True or False"),
+    ({"warm_start": 1}, "warm_start=1; it must be"),
+    ({"verbose": "loud"}, "verbose='loud'"),
+    ({"verbose": -1}, "verbose=-1"),
 ]
 
 
@@ -183,6 +189,35 @@ def test_broken_sparse_input(Estimator):
     huge = sp.eye_array(25_000, format="csr")
     with pytest.raises(ValueError, match="use solver='auto'"):
         Estimator(solver="interior_point").fit(huge, np.arange(25_000) % 2)
+
+
+def test_more_values_than_indices():
+    """A CSR matrix whose arrays do not fit each other would be read beyond its end."""
+    X, y = text_like(100, d=50)
+    X.data = X.data[:-40]
+    with pytest.raises(ValueError, match=r"X.data has|size of"):
+        LinearSVM().fit(X, y)
+
+
+@every_estimator
+def test_rows_of_weight_zero_do_not_touch_anything(Estimator):
+    """A row of 1e12 with weight 0 changes neither the answer nor its proof."""
+    X, y = noisy(300, 5)
+    plain = Estimator().fit(X, y)
+    X, y = np.vstack([X, np.full(5, 1e12)]), np.append(y, 1)
+    again = Estimator().fit(X, y, np.append(np.ones(300), 0))
+    assert again.certificate_.relative_gap <= 1e-3
+    assert again.coef_ == pytest.approx(plain.coef_, abs=1e-8)
+
+
+@every_estimator
+def test_numpy_booleans_and_structured_fields(Estimator):
+    """np.True_ is True, and a field of a structured array is an array."""
+    X, y = noisy(50, 2)
+    record = np.zeros(50, dtype=[("x", float, 2), ("k", np.int8)])
+    record["x"] = X
+    ours = Estimator(fit_intercept=np.True_, warm_start=np.False_).fit(record["x"], y)
+    assert ours.coef_ == pytest.approx(Estimator().fit(X, y).coef_)
 
 
 @every_estimator
@@ -360,6 +395,7 @@ class TestCertify:
         for arguments, message in (
             ({"coef": [1.0, 2.0, 3.0]}, r"coef has shape \(1, 3\)"),
             ({"coef": [np.nan, 1.0]}, "NaN"),
+            ({"coef": [1.0, 1.0], "intercept": [1.0, 2.0]}, "intercept has 2 numbers"),
             ({"coef": [1.0, 1.0], "intercept": 1.0, "fit_intercept": False}, "intercept is not 0"),
             ({"coef": [1.0, 1.0], "C": -1}, "C=-1"),
             ({"coef": [1.0, 1.0], "loss": "huber"}, "choose from"),

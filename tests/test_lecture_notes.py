@@ -1,11 +1,14 @@
 """The numbers of the lecture notes' slides, exact where the slides round or slip."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from oracles import hard_margin, make_problem, noisy
 from widemargin import InseparableError, LinearSVM
 from widemargin.certificate import certify
+from widemargin.training import fit
 
 FOUR = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 LABELS = [1, 1, -1, -1]
@@ -33,6 +36,7 @@ def test_slides(extra, C, w, b):
     assert svm.coef_[0] == pytest.approx(w, abs=1e-9)
     assert svm.intercept_[0] == pytest.approx(b, abs=1e-9)
     assert svm.certificate_.relative_gap <= 1e-9
+    assert svm.dual_coef_ @ slide(extra)[0][svm.support_] == pytest.approx(svm.coef_, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +91,55 @@ def test_hard_margin_equals_a_quadratic_program(seed, shape):
     assert svm.certificate_.width == pytest.approx(2 / np.linalg.norm(w), rel=1e-8)
     assert svm.certificate_.relative_gap <= 1e-8
     assert (y * svm.decision_function(X)).min() == pytest.approx(1, abs=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1.0, 1e8])
+@pytest.mark.parametrize("shape", [(60, 2), (300, 5), (3000, 20)])
+@pytest.mark.parametrize("seed", range(3))
+def test_hard_margin_at_any_scale(seed, shape, scale):
+    """Separable by construction: a gap of 1e-3 at least, every margin at least 1, and w as long as 2/width says."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(shape)
+    y = np.where(X @ rng.standard_normal(shape[1]) > 0, 1, -1)
+    svm = LinearSVM(np.inf).fit(scale * X, y)
+    assert svm.certificate_.relative_gap <= 1e-3
+    assert (y * svm.decision_function(scale * X)).min() == pytest.approx(1, abs=1e-9)
+    assert svm.certificate_.primal == pytest.approx(np.sum(svm.coef_**2) / 2, rel=1e-8)
+
+
+def test_hard_margin_judges_the_weights_as_they_are():
+    """A thousand times the optimal w is a separator, but not the optimal one."""
+    X, y = slide([[-0.01, -0.01]])
+    problem = make_problem(X, y, np.inf)
+    best = fit(problem)
+    far = certify(problem, 1000 * best.w, 1000 * best.b, best.alpha)
+    assert far.primal == pytest.approx(1e6 * best.certificate.primal)
+    assert certify(problem, 0.99 * best.w, best.b, best.alpha).primal == np.inf
+
+
+@pytest.mark.parametrize(("solver", "apart"), [("auto", 1e-6), ("interior_point", 1e-6), ("dual_cd", 0.3)])
+def test_close_is_not_touching(solver, apart):
+    """Points a little apart, and a row of weight 0 on the wrong side, are no proof of anything."""
+    X = np.array([[-1.0], [0.0], [apart], [1.0], [-1.0]])
+    svm = LinearSVM(np.inf, solver=solver).fit(X, [-1, -1, 1, 1, 1], [1, 1, 1, 1, 0])
+    assert svm.coef_[0, 0] == pytest.approx(2 / apart, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_coordinate_descent_proves_inseparability_too(seed):
+    """Random labels on few rows: the error comes from every solver."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((30, 2)), np.arange(30) % 2
+    for solver in ("auto", "dual_cd"):
+        with pytest.raises(InseparableError) as caught:
+            LinearSVM(np.inf, solver=solver).fit(X, y)
+        assert pickle.loads(pickle.dumps(caught.value)).point == pytest.approx(caught.value.point)
+
+
+def test_an_empty_row_is_on_no_side():
+    """Without a bias a row of zeros has margin 0 whatever w is."""
+    with pytest.raises(InseparableError, match="fit_intercept"):
+        LinearSVM(np.inf, fit_intercept=False, solver="dual_cd").fit([[1, 0], [-1, 0], [0, 0]], [1, -1, 1])
 
 
 @pytest.mark.parametrize("seed", range(3))

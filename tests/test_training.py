@@ -79,6 +79,18 @@ def test_interruption_leaves_what_was_reached(problem, monkeypatch):
     assert found.certificate.relative_gap == good.certificate.relative_gap
 
 
+def test_interruption_before_anything_was_reached(problem, monkeypatch):
+    """Ctrl-C in the first pass is passed on."""
+
+    def interrupted(problem, *, tol, seed, start):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setitem(solvers.SOLVERS, "interrupted", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit(problem, solver="interrupted")
+
+
 @pytest.mark.parametrize("solver", solvers.SOLVERS)
 def test_a_start_that_will_do_ends_the_fit(problem, solver):
     """From the optimum no iteration is needed."""

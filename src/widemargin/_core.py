@@ -9,8 +9,11 @@ from widemargin import _core_v1
 
 
 def _best() -> object:
-    """The highest x86-64 level that the machine runs; WIDEMARGIN_CPU_LEVEL=1 asks for a lower one."""
-    level = min(_core_v1.cpu_level(), int(os.environ.get("WIDEMARGIN_CPU_LEVEL", "4")))
+    """The build for the highest x86-64 level that the machine runs; WIDEMARGIN_CPU_LEVEL asks for a lower one."""
+    asked = os.environ.get("WIDEMARGIN_CPU_LEVEL") or "4"
+    if asked not in ("1", "2", "3", "4"):
+        raise ImportError(f"WIDEMARGIN_CPU_LEVEL={asked!r}; it must be a level of x86-64: 1, 2, 3 or 4")
+    level = max(build for build in (1, 3, 4) if build <= min(_core_v1.cpu_level(), int(asked)) or build == 1)
     return import_module(f"widemargin._core_v{level}")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from widemargin.problem import Problem
+from widemargin.problem import Problem, inner
 
 Floats = NDArray[np.float64]
 
@@ -22,10 +22,10 @@ AT_BOUND = 1e-9
 
 
 def relative(gap: float, dual: float) -> float:
-    """gap / dual; a positive gap with nothing proved is infinite."""
+    """gap / dual; a positive gap with nothing proved, or no number at all, is infinite."""
     if gap == 0:
         return 0.0
-    return gap / dual if dual > 0 else np.inf
+    return gap / dual if dual > 0 and gap < np.inf else np.inf
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,15 @@ class Kind:
 class Certificate:
     """The proof that comes with a fit.
 
-    `gap` = `primal` − `dual` bounds the distance of the objective from its minimum, and √(2·gap) that of the weights
-    from the optimal ones. `relative_gap` is gap / dual: infinite where nothing is proved.
+    `gap` bounds the distance of the objective from its minimum, and √(2·gap) that of the weights from the optimal ones.
+    It is `primal` − `dual` and what `rounding` may have added or taken. `relative_gap` is gap / dual: infinite where
+    nothing is proved.
     """
 
     primal: float
     dual: float
+    #: How much the sums behind `primal` and `dual` may be off.
+    rounding: float
     #: How many points lie at α = 0, strictly between, and at the bound, what optimality demands there, the worst miss.
     kkt: tuple[Kind, ...]
     #: Σ of the slacks ξ = max(0, 1 − margin), and how many are positive: margin violations, misclassified among them.
@@ -66,8 +69,9 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Primal − dual; a difference below rounding is 0."""
-        return max(self.primal - self.dual, 0.0)
+        """primal − dual, at least 0, and the rounding on top."""
+        gap = max(self.primal - self.dual, 0.0) + self.rounding
+        return np.inf if np.isnan(gap) else gap
 
     @property
     def relative_gap(self) -> float:
@@ -108,13 +112,15 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate
     alpha = problem.feasible(alpha)
     implied = problem.weights(alpha)
     m, dual_point = problem.narrow(margins), problem.narrow(alpha)
-    at_zero = np.abs(dual_point) <= AT_BOUND * (dual_point.max() if problem.hard else problem.narrow(problem.c))
+    largest = np.abs(dual_point).max()
+    at_zero = np.abs(dual_point) <= AT_BOUND * np.minimum(problem.narrow(problem.c), largest)
     slack = np.maximum(0.0, 1 - m)
     norm = float(np.linalg.norm(w))
     with np.errstate(divide="ignore"):
         return Certificate(
             primal=problem.primal(w, margins),
             dual=problem.dual(alpha, implied),
+            rounding=_rounding(problem, w, b, alpha, implied, margins),
             kkt=_kkt_table(problem, m, dual_point, at_zero),
             slack=float(slack.sum()),
             violations=int((slack > AT_BOUND).sum()),
@@ -125,6 +131,16 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate
             alpha=alpha,
             support=live[~at_zero],
         )
+
+
+def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Floats, margins: Floats) -> float:
+    """A first-order bound on the rounding of primal − dual: of each margin, of w(α), and of the balance Σ αᵢyᵢ = 0."""
+    lengths = np.sqrt(problem.norms)
+    size, implied_size = float(np.linalg.norm(w)), float(np.linalg.norm(implied))
+    pulls = alpha if problem.hard else problem.c * np.abs(problem.loss.slope(margins))
+    of_margins = inner(np.abs(pulls), size * lengths + abs(b))
+    of_weights = inner(np.abs(alpha), implied_size * lengths + abs(b))
+    return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights + size**2 + implied_size**2)
 
 
 def _kkt_table(problem: Problem, m: Floats, alpha: Floats, at_zero: NDArray[np.bool_]) -> tuple[Kind, ...]:
@@ -208,6 +224,10 @@ class InseparableError(ValueError):
     Σ uᵢyᵢxᵢ = 0; then `negative_weights` is empty, `positive` holds all rows, and `point` is that sum.
     """
 
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        parts = self.positive, self.positive_weights, self.negative, self.negative_weights, self.point, self.distance
+        return type(self), parts
+
     def __init__(
         self,
         positive: NDArray[np.intp],
@@ -236,6 +256,7 @@ def prove_inseparable(problem: Problem, candidates: NDArray[np.intp]) -> Insepar
     from scipy.optimize import linprog  # slow to import, and rarely needed
 
     rows = np.sort(candidates)
+    assert (problem.c[rows] > 0).all(), "rows without strength prove nothing"
     y = problem.y[rows]
     if problem.fit_intercept and (y > 0).all() | (y < 0).all():
         return None
@@ -261,9 +282,10 @@ def prove_inseparable(problem: Problem, candidates: NDArray[np.intp]) -> Insepar
     for side in sides:
         weights[side] /= weights[side].sum() if side.any() else 1.0
     difference = (weights * y) @ points
-    distance = float(np.linalg.norm(difference / np.maximum(scale, 1e-300)) if len(scale) else 0.0)
-    if distance > 1e-9:
+    rounding = 1e-12 * (weights @ np.abs(points))
+    if (np.abs(difference) > rounding).any():
         return None
+    distance = float(np.linalg.norm(difference))
     point = weights[sides[0]] @ points[sides[0]] if problem.fit_intercept else difference
     return InseparableError(index[sides[0]], weights[sides[0]], index[sides[1]], weights[sides[1]], point, distance)
 

@@ -25,6 +25,9 @@ def inner(a: Floats, b: Floats) -> float:
     return float(np.sum(a * b))
 
 
+#: A smallest margin this little below 1 counts as rounding.
+HARD_ROUNDING = 1e-9
+
 #: How the lecture notes write the strength of the penalty, and our C for it, given that number and the rows' number m.
 CONVENTIONS = {
     "½‖w‖² + C Σ φ": lambda C, m: C,
@@ -36,7 +39,7 @@ CONVENTIONS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A loss, strengths and rows. Labels y are ±1; strengths c are ≥ 0, a row of strength 0 is no row."""
 
@@ -45,6 +48,11 @@ class Problem:
     c: Floats
     loss: Loss
     fit_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        strengths = self.c[self.c > 0]
+        if np.isinf(strengths).any() and not np.isinf(strengths).all():
+            raise ValueError("some strengths are infinite and some are not; make all of them infinite or none")
 
     @cached_property
     def hard(self) -> bool:
@@ -81,23 +89,40 @@ class Problem:
         """w(α) = Σ αᵢyᵢxᵢ."""
         return self.rows.combine(alpha * self.y)
 
+    @cached_property
+    def norms(self) -> Floats:
+        """‖xᵢ‖² of every row."""
+        return self.rows.square_norms()
+
+    @cached_property
+    def centre(self) -> Floats:
+        """The mean of the rows that count."""
+        return self.rows.combine(self.widen(np.full(len(self.live), 1 / len(self.live))))
+
     def primal(self, w: Floats, margins: Floats) -> float:
         """The objective at w, given the margins there.
 
-        The hard margin judges the separator, not its scale: w is taken divided by its smallest margin, which makes that
-        margin 1 up to the last bit.
+        For the hard margin: infinite unless all margins are at least 1, up to a rounding that scaling w makes up for.
         """
         if self.hard:
-            smallest = float(self.narrow(margins).min())
-            return inner(w, w) / 2 / smallest**2 if smallest > 0 else np.inf
-        return inner(w, w) / 2 + inner(self.c, self.loss.value(margins))
+            smallest = np.min(self.narrow(margins))
+            if not smallest >= 1 - HARD_ROUNDING:
+                return np.inf
+            w = w / min(smallest, 1.0)
+        return inner(w, w) / 2 + (0.0 if self.hard else inner(self.c, self.loss.value(margins)))
 
     def dual(self, alpha: Floats, w: Floats) -> float:
         """The dual objective at a feasible α, given w = w(α); a lower bound on every primal value."""
         if self.hard:  # any multiple of α is feasible: the best one
-            return float(alpha.sum()) ** 2 / (2 * inner(w, w)) if w.any() else 0.0
+            norm = np.linalg.norm(w)
+            return float(np.square(alpha.sum() / norm) / 2) if norm > 0 else 0.0
         c = self.narrow(self.c)
         return -inner(w, w) / 2 - inner(c, self.loss.conjugate(self.narrow(alpha) / c))
+
+    def canonical(self, w: Floats, b: float, margins: Floats) -> tuple[Floats, float]:
+        """The same hyperplane with its smallest margin scaled to 1, if this is a hard margin that it satisfies."""
+        smallest = np.min(self.narrow(margins)) if self.hard else 1.0
+        return (w / smallest, b / float(smallest)) if smallest > 0 else (w, b)
 
     def feasible(self, alpha: Floats) -> Floats:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.
@@ -122,8 +147,8 @@ class Problem:
     @cached_property
     def spread(self) -> float:
         """The root mean squared distance of the rows from their mean; from 0 if there is no bias to take it up."""
-        mean = self.rows.combine(np.full(self.rows.n, 1 / self.rows.n)) if self.fit_intercept else np.zeros(1)
-        return float(np.sqrt(max(self.rows.square_norms().mean() - inner(mean, mean), 0.0)))
+        offset = inner(self.centre, self.centre) if self.fit_intercept else 0.0
+        return float(np.sqrt(max(float(self.narrow(self.norms).mean()) - offset, 0.0)))
 
     def hulls_seem_to_meet(self, alpha: Floats, w: Floats) -> bool:
         """Whether the two points that α weighs out of the classes, with w = w(α), have come close to each other."""

@@ -69,6 +69,9 @@ def fit(
     `watch` is called after each iteration with the iteration, the seconds so far and the relative gap.
     """
     loop = _Loop(problem, tol, watch)
+    if problem.hard and not problem.fit_intercept:
+        empty = problem.live[problem.norms[problem.live] == 0]
+        loop.raise_if_inseparable(empty)  # 0 is on no side of a hyperplane through 0
     if start is not None and loop.accept(_warm(problem, start), final=True):
         return loop.result()
     iterates = SOLVERS[solver](problem, tol=tol, seed=seed, start=start)
@@ -81,8 +84,12 @@ def fit(
                 break
     except KeyboardInterrupt:
         loop.interrupted = True
+    if last is None and loop.best is None:
+        raise KeyboardInterrupt  # before anything was reached
     if last is not None:
         loop.accept(last, final=True)
+    if problem.hard and not loop.interrupted and not np.isfinite(loop.result().certificate.primal):
+        loop.raise_if_inseparable(problem.live)
     return loop.result()
 
 
@@ -94,22 +101,29 @@ class _Loop:
         self.began = time.perf_counter()
         self.best: Fit | None = None
         self.history: list[Record] = []
-        self.iterations = 0
+        self.iterations = self.suspicions = 0
         self.interrupted = False
 
     def accept(self, iterate: Iterate, *, final: bool) -> bool:
         """Whether this iterate is proved good enough; one that is not `final` is only written down."""
         self.iterations = iterate.iterations
         if iterate.inseparable:
-            self._raise_if_inseparable(iterate)
+            self.suspicions += 1
+            if self.suspicions & (self.suspicions - 1) == 0:  # the first, second, fourth, eighth … time
+                live = self.problem.live
+                heaviest = live[np.argsort(-iterate.alpha[live])[: min(4 * self.problem.rows.d + 4, 5000)]]
+                self.raise_if_inseparable(heaviest)
+                self.raise_if_inseparable(live)
         if not final:
             self._record(iterate, iterate.primal, iterate.dual, proved=False)
             return False
-        b = self.problem.best_bias(self.problem.rows.scores(iterate.w))
-        certificate = certify(self.problem, iterate.w, b, iterate.alpha)
+        scores = self.problem.rows.scores(iterate.w)
+        b = self.problem.best_bias(scores)
+        w, b = self.problem.canonical(iterate.w, b, self.problem.y * (scores + b))
+        certificate = certify(self.problem, w, b, iterate.alpha)
         self._record(iterate, certificate.primal, certificate.dual, proved=True)
         if self.best is None or certificate.relative_gap <= self.best.certificate.relative_gap:
-            self.best = Fit(iterate.w.copy(), b, certificate, iterate.iterations, self.history)
+            self.best = Fit(w.copy(), b, certificate, iterate.iterations, self.history)
         return certificate.relative_gap <= self.tol
 
     def _record(self, iterate: Iterate, primal: float, dual: float, *, proved: bool) -> None:
@@ -118,13 +132,11 @@ class _Loop:
         if self.watch is not None:
             self.watch(iterate.iterations, seconds, relative(gap, dual))
 
-    def _raise_if_inseparable(self, iterate: Iterate) -> None:
+    def raise_if_inseparable(self, candidates: NDArray[np.intp]) -> None:
+        """Raises the proof that these rows have no hard margin, unless looking for it would take too long."""
         rows = self.problem.rows
-        heaviest = np.argsort(-iterate.alpha)[: min(4 * rows.d + 4, 5000)]
-        for candidates in (heaviest, self.problem.live):
-            if len(candidates) * rows.nonzeros > LARGEST_PROGRAM * rows.n:
-                return  # too much for linear programming: the solver goes on, and its gap tells
-            proof = prove_inseparable(self.problem, candidates)
+        if len(candidates) * rows.nonzeros <= LARGEST_PROGRAM * rows.n:
+            proof = prove_inseparable(self.problem, candidates) if len(candidates) else None
             if proof is not None:
                 raise proof
 

@@ -17,8 +17,6 @@ struct Contiguous {
     const T* x;
     Index n, d, stride;
 
-    Index nonzeros(Index) const { return d; }
-
     double dot(Index i, const double* w) const {
         const T* row = x + i * stride;
         double sum = 0;
@@ -46,8 +44,6 @@ struct Strided {
     const T* x;
     Index n, d, row_stride, column_stride;
 
-    Index nonzeros(Index) const { return d; }
-
     double dot(Index i, const double* w) const {
         double sum = 0;
         each(i, [&](Index j, double value) { sum += w[j] * value; });
@@ -72,8 +68,6 @@ struct Csr {
     const I* columns;
     const I* starts;
     Index n, d;
-
-    Index nonzeros(Index i) const { return starts[i + 1] - starts[i]; }
 
     double dot(Index i, const double* w) const {
         const Index end = starts[i + 1];

@@ -22,38 +22,36 @@ class Rows:
     def __init__(self, X: Any, threads: int = 1) -> None:
         self.X = X
         if isinstance(X, np.ndarray):
-            self._core = _core.dense_rows(X)
+            if any(stride % X.itemsize for stride in X.strides):  # a field of a structured array
+                self.X = X = X.copy()
+            self.core = _core.dense_rows(X)
         else:
             _check_indices(X)
             if not X.has_canonical_format:  # the norm of a row with an entry in two parts would be wrong
                 self.X = X = X.copy()
                 X.sum_duplicates()
-            starts = X.indptr.astype(X.indices.dtype, copy=False)
-            self._core = _core.csr_rows(X.data, X.indices, starts, X.shape[1])
-        self.n, self.d, self.nonzeros = self._core.n, self._core.d, self._core.nonzeros
+            kind = X.indices.dtype if X.nnz <= np.iinfo(X.indices.dtype).max else np.dtype(np.int64)
+            columns, starts = X.indices.astype(kind, copy=False), X.indptr.astype(kind, copy=False)
+            self.core = _core.csr_rows(X.data, columns, starts, X.shape[1])
+        self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
         # Starting a thread costs as much as reading this many numbers.
         self.threads = threads if self.nonzeros >= 100_000 else 1
 
-    @property
-    def core(self) -> _core.Rows:
-        """The handle that kernels take."""
-        return self._core
-
     def scores(self, w: Floats) -> Floats:
         """Xw."""
-        return _core.scores(self._core, w, self.threads)
+        return _core.scores(self.core, w, self.threads)
 
     def combine(self, v: Floats) -> Floats:
         """Xᵀv."""
-        return _core.combine(self._core, v, self.threads)
+        return _core.combine(self.core, v, self.threads)
 
     def square_norms(self) -> Floats:
         """‖xᵢ‖² of every row."""
-        return _core.square_norms(self._core, self.threads)
+        return _core.square_norms(self.core, self.threads)
 
     def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
         """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""
-        return _core.gram(self._core, weight, shift, border, self.threads)
+        return _core.gram(self.core, weight, shift, border, self.threads)
 
     def outer(self) -> Floats:
         """XXᵀ."""
@@ -75,9 +73,12 @@ class Rows:
 def _check_indices(X: Any) -> None:
     """The kernels trust the indices: an index outside of X would read and write foreign memory."""
     columns, starts, d = X.indices, X.indptr, X.shape[1]
+    if len(X.data) != len(columns):
+        raise ValueError(f"X.data has {len(X.data)} values for {len(columns)} X.indices; rebuild X")
     if len(starts) != X.shape[0] + 1 or starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
         raise ValueError(
             "X.indptr does not rise from 0 to the number of non-zeros; rebuild X, or call X.check_format()"
         )
     if len(columns) and (columns.min() < 0 or columns.max() >= d):
-        raise ValueError(f"X.indices has column {columns.max()}, but X has {d} columns; rebuild X with the right shape")
+        at = int(np.argmax((columns < 0) | (columns >= d)))
+        raise ValueError(f"X.indices[{at}] is {columns[at]}, but X has {d} columns; rebuild X with the right shape")

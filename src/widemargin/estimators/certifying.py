@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from widemargin import training
 from widemargin.certificate import Certificate, Certificates
 from widemargin.certificate import certify as certify_point
 from widemargin.estimators.linear_svm import LinearSVM
@@ -38,7 +39,8 @@ def certify(
     X, y, sample_weight : arrays
         As in ``LinearSVM.fit``.
     coef, intercept : arrays
-        As scikit-learn's linear classifiers have them: of shape (1, n_features) and (1,), or a row per class.
+        As scikit-learn's linear classifiers have them: of shape (1, n_features) and (1,), or a row per class, each
+        judged as that class against the rest (a multinomial LogisticRegression solves another problem).
     C, loss, class_weight, n_jobs
         As in ``LinearSVM``. For SGDClassifier C = 1 / (alpha · n_samples).
     fit_intercept : bool, default=True
@@ -64,20 +66,26 @@ def certify(
     reference = LinearSVM(C, loss=loss, fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, n_jobs=n_jobs)
     classes, problems = reference.problems(X, y, sample_weight)
     weights = np.atleast_2d(np.asarray(coef, dtype=np.float64))
-    biases = np.broadcast_to(np.asarray(intercept, dtype=np.float64).ravel(), (len(weights),))
+    biases = np.asarray(intercept, dtype=np.float64).ravel()
     wanted = (len(problems), problems[0].rows.d)
     if weights.shape != wanted:
         raise ValueError(f"coef has shape {weights.shape}; these data and classes want {wanted}")
+    if len(biases) not in (1, len(problems)):
+        raise ValueError(f"intercept has {len(biases)} numbers; these classes want {len(problems)}")
     if not np.isfinite(weights).all() or not np.isfinite(biases).all():
         raise ValueError("coef or intercept contains NaN or infinity; certify finite weights")
     if not fit_intercept and biases.any():
         raise ValueError("intercept is not 0, but fit_intercept=False asks for the problem without a bias")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap reported says it all
-        proofs = reference.fit(X, y, sample_weight).certificate_
-    duals = [proofs.alpha] if isinstance(proofs, Certificate) else [proof.alpha for proof in proofs]
+    proofs = [training.fit(problem, tol=tol) for problem in problems]
+    sharpness = max(proof.certificate.relative_gap for proof in proofs)
+    if sharpness > tol:
+        warnings.warn(
+            f"the proof is sharp to {sharpness:.1e}, asked for was tol={tol:.1e}: the weights may be that much better",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     each = tuple(
-        certify_point(problem, w, float(b), alpha)
-        for problem, w, b, alpha in zip(problems, weights, biases, duals, strict=True)
+        certify_point(problem, w, float(b), proof.alpha)
+        for problem, w, b, proof in zip(problems, weights, np.broadcast_to(biases, len(problems)), proofs, strict=True)
     )
     return each[0] if len(each) == 1 else Certificates(tuple(classes), each)

@@ -108,7 +108,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         rows = Rows(X, self._threads())
         targets = classes if len(classes) > 2 else classes[1:]
         return classes, [
-            Problem(rows, np.where(y == target, 1.0, -1.0), strengths, LOSSES[self.loss], self.fit_intercept)
+            Problem(rows, np.where(y == target, 1.0, -1.0), strengths, LOSSES[self.loss], bool(self.fit_intercept))
             for target in targets
         ]
 
@@ -130,13 +130,13 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             raise KeyboardInterrupt
         reached = self.certificate_.relative_gap
         if reached > self.tol:
-            advice = (
-                "raise max_iter"
-                if self.max_iter is not None
-                else "use solver='auto'"
-                if self.solver != "auto"
-                else ("scale the columns of X, or ask for a larger tol")
-            )
+            advice = "scale the columns of X, or ask for a larger tol"
+            if np.isinf(self.C):
+                advice = "the classes may touch or overlap: use a finite C"
+            elif self.max_iter is not None:
+                advice = "raise max_iter"
+            elif self.solver != "auto":
+                advice = "use solver='auto'"
             warnings.warn(
                 f"the relative gap is {reached:.1e} after {self.n_iter_} iterations, asked for was tol={self.tol:.1e}; "
                 f"{advice}",
@@ -178,6 +178,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             raise ValueError(f"solver={self.solver!r}; choose from {', '.join(map(repr, SOLVERS))}")
         if not isinstance(self.tol, Real) or not self.tol > 0:
             raise ValueError(f"tol={self.tol!r}; it must be a number > 0, the relative gap to reach")
+        for name in ("fit_intercept", "warm_start"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name}={getattr(self, name)!r}; it must be True or False")
+        if not isinstance(self.verbose, Integral | np.bool_) or self.verbose < 0:
+            raise ValueError(f"verbose={self.verbose!r}; it must be 0, 1 or 2")
         if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 1):
             raise ValueError(
                 f"max_iter={self.max_iter!r}; it must be a whole number ≥ 1, or None for as many as it takes"
@@ -197,16 +202,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             if unknown:
                 raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class of y: {list(classes)}")
             per_class = np.array([self.class_weight.get(name, 1.0) for name in classes], dtype=float)
-            if not (per_class > 0).all():
-                raise ValueError(f"class_weight={self.class_weight!r}; weights of classes must be > 0")
+            if not ((per_class > 0) & (per_class < np.inf)).all():
+                raise ValueError(f"class_weight={self.class_weight!r}; weights of classes must be finite and > 0")
         elif self.class_weight is not None:
             raise ValueError(f"class_weight={self.class_weight!r}; it must be a dict, 'balanced' or None")
-        strength = per_class[place] * weights
-        return (
-            np.where(strength > 0, self.C * strength, 0.0)
-            if np.isfinite(self.C)
-            else np.where(strength > 0, np.inf, 0.0)
-        )
+        strength: Floats = per_class[place] * weights
+        if np.isinf(self.C):
+            return np.where(strength > 0, np.inf, 0.0)
+        with np.errstate(over="ignore"):
+            strength *= self.C
+        if not np.isfinite(strength).all():
+            raise ValueError(f"C={self.C:g} times the weights is too large a number; use a smaller C, or C=inf")
+        return strength
 
     def _warm_starts(self, problems: list[Problem], classes: NDArray[Any]) -> list[Start] | None:
         """The last fit's dual variables, 0 for rows that have come since; None if they are no start for this one."""
@@ -226,7 +233,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self.n_jobs is None:
             return cores
-        return int(self.n_jobs) if self.n_jobs > 0 else max(1, cores + 1 + int(self.n_jobs))
+        wanted = int(self.n_jobs) if self.n_jobs > 0 else max(1, cores + 1 + int(self.n_jobs))
+        return min(wanted, 4 * cores)  # more would only wait for each other
 
     def _seed(self) -> int:
         if self.random_state is None:

@@ -33,9 +33,9 @@ class LinearSVM(LinearClassifier):
     n_jobs : int or None, default=None
         Threads; None for all cores, −1 too. The result is the same, to the last bit, whatever their number.
     random_state : int, RandomState or None, default=None
-        Seed of the order in which `dual_cd` visits the rows; None is the same order every time.
+        Seed of the order in which `dual_cd` visits the rows; None is the same order every time. Nothing else is random.
     warm_start : bool, default=False
-        Whether to begin where the last fit ended.
+        Whether to begin where the last fit ended. `interior_point` only checks whether that is good enough already.
     verbose : int, default=0
         1 shows progress on fits that take longer than two seconds, 2 every evaluation.
 
@@ -53,7 +53,8 @@ class LinearSVM(LinearClassifier):
     certificate_ : Certificate, or Certificates for several classes
         The proof: primal, dual, gap, the KKT table, the margin's width.
     history_ : list of records, or one list per class
-        Per evaluated iteration: iteration, seconds, primal, dual, gap, active rows.
+        Per iteration: iteration, seconds, primal, dual, gap, active rows; as the solver saw them, or as the certificate
+        has them where `proved`.
 
     Examples
     --------

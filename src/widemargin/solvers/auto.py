@@ -27,24 +27,27 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
     possible = min(rows.n, rows.d) <= LARGEST_SYSTEM
     steps = 8 if problem.loss.smooth else 18
     second_order = steps * (0.15 * operations(problem) + 6 * rows.nonzeros + 400 * rows.n)
-    if possible and (second_order <= AT_ONCE or problem.hard):
-        yield from interior_point(problem, tol=tol)
-        return
+    done = 0
     descent = dual_cd(problem, tol=tol, seed=seed, start=start)
-    spent, done, trace = 0.0, 0, [(0.0, np.inf)]
-    for iterate in descent:
-        yield iterate
-        done = iterate.iterations
-        spent += 5e4 + iterate.active * (3 * rows.nonzeros / rows.n + 40)
-        trace.append((spent, iterate.claim))
-        if possible and spent > second_order / 10 and _left(trace, tol) > second_order:
-            break
-    else:
-        return
+    if not possible or (second_order > AT_ONCE and not problem.hard):
+        spent, trace = 0.0, [(0.0, np.inf)]
+        for iterate in descent:
+            yield iterate
+            done = iterate.iterations
+            spent += 5e4 + iterate.active * (3 * rows.nonzeros / rows.n + 40)
+            trace.append((spent, iterate.claim))
+            if possible and spent > second_order / 10 and _left(trace, tol) > second_order:
+                break
+        else:
+            return
+    steps = 0
     for iterate in interior_point(problem, tol=tol):
+        steps = iterate.iterations
         iterate.iterations += done
         yield iterate
-    yield from descent
+    for iterate in descent:  # where even that was not enough
+        iterate.iterations += steps
+        yield iterate
 
 
 def _left(trace: list[tuple[float, float]], tol: float) -> float:

@@ -34,7 +34,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     rows, loss = problem.rows, problem.loss
     everyone = problem.live.astype(np.int64)
     order = np.random.default_rng(seed)
-    norms = rows.square_norms()
+    norms = problem.norms
     if start is None:
         start = _cold(problem)
     alpha, b = np.clip(start.alpha, loss.lower, problem.upper), start.b

@@ -31,6 +31,8 @@ LARGEST_SYSTEM = 20_000
 PRECISE = 1e-13
 #: Steps without progress after which there will be none.
 PATIENCE = 8
+#: Steps that the hard margin may take until it separates the classes.
+FEASIBLE = 100
 
 
 def operations(problem: Problem) -> float:
@@ -71,13 +73,14 @@ class _Progress:
 
     def __init__(self, tol: float) -> None:
         self.tol, self.best, self.measure, self.waited = tol, np.inf, np.inf, 0
-        self.seen = np.inf, -np.inf
+        self.seen, self.steps = (np.inf, -np.inf), 0
 
     def ended(self, primal: float, dual: float, measure: float) -> bool:
         self.seen = primal, dual
         self.claim = abs(primal - dual) / dual if dual > 0 else np.inf if primal != dual else 0.0
+        self.steps += 1
         falls = self.claim < 0.9 * self.best or (self.best > 1e-9 and measure < 0.999 * self.measure)
-        self.waited = 0 if falls else self.waited + 1
+        self.waited = 0 if falls or (np.isinf(primal) and self.steps < FEASIBLE) else self.waited + 1
         self.best, self.measure = min(self.best, self.claim), min(self.measure, measure)
         return self.claim <= self.tol or self.waited > PATIENCE
 
@@ -149,6 +152,10 @@ class _Point:
         self.xi += t * step.xi
         self.m += t * step.m
 
+    def finite(self) -> bool:
+        """Whether all of it is a number."""
+        return all(np.isfinite(part).all() for part in (self.w, self.b, self.alpha, self.s, self.xi, self.m))
+
     def products(self, t: float = 0.0, step: _Point | None = None) -> float:
         """Σ αs + Σ (c − α)ξ, which is 0 at the optimum; t times the step from here, if there is one."""
         if step is None:
@@ -191,16 +198,25 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
         low, high = target - step.alpha * step.s, target - step.room * step.xi
         del step
         step = _step(problem, system, at, residual, low, high)
+        if not step.finite():  # the system has lost its last digits: no way on from here
+            yield _snapped(problem, best, progress, iteration)
+            yield Iterate(best.w, best.b, problem.widen(best.alpha), *progress.seen, progress.best, n, iteration)
+            return
         at.move(min(1.0, 0.995 * _longest(at, step)), step)
         del step, low, high
-        if not (np.isfinite(at.w).all() and np.isfinite(at.b)):
-            return
 
 
 def _step(
     problem: Problem, system: NormalEquations, at: _Point, residual: tuple[Floats, float], low: Floats, high: Floats
 ) -> _Point:
     """The step that brings αs to `low` and (c − α)ξ to `high`, to first order, and every residual to 0."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _unchecked_step(problem, system, at, residual, low, high)
+
+
+def _unchecked_step(
+    problem: Problem, system: NormalEquations, at: _Point, residual: tuple[Floats, float], low: Floats, high: Floats
+) -> _Point:
     low -= at.alpha * at.s
     high = np.zeros_like(low) if problem.hard else high - at.room * at.xi
     r = problem.loss.kink + at.s
@@ -232,7 +248,8 @@ def _start(problem: Problem, system: NormalEquations) -> _Point:
     spare = float(np.abs(m - kink).mean()) + 1e-2
     s = np.maximum(m - kink, 0.0) + spare
     if problem.hard:
-        return _Point(w, b, np.full_like(s, 1 / len(s)), np.ones_like(s), s, np.zeros_like(s), m)
+        total = inner(w, w) if w.any() else 1 / max(problem.spread, 1e-150) ** 2  # Σ α = ‖w‖² at the optimum
+        return _Point(w, b, np.full_like(s, total / len(s)), np.ones_like(s), s, np.zeros_like(s), m)
     xi = np.maximum(kink - m, 0.0) + spare
     return _Point(w, b, c * xi / (s + xi), c * s / (s + xi), s, xi, m)
 

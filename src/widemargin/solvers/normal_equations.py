@@ -58,7 +58,7 @@ class Tall(NormalEquations):
         rows, border = problem.rows, problem.fit_intercept
         centre = border and rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
         # Columns far from 0 make the bias nearly a combination of them; the bias takes up the shift at no cost.
-        self.shift = rows.combine(np.full(rows.n, 1 / rows.n)) if centre else None
+        self.shift = problem.centre if centre else None
 
     def weigh(self, weights: Floats) -> None:
         problem = self.problem
