@@ -115,19 +115,19 @@ class _Loop:
                 self.raise_if_inseparable(heaviest)
                 self.raise_if_inseparable(live)
         if not final:
-            self._record(iterate, iterate.primal, iterate.dual, proved=False)
+            self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
         scores = self.problem.rows.scores(iterate.w)
         b = self.problem.best_bias(scores)
         w, b = self.problem.canonical(iterate.w, b, self.problem.y * (scores + b))
         certificate = certify(self.problem, w, b, iterate.alpha)
-        self._record(iterate, certificate.primal, certificate.dual, proved=True)
+        self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)
         if self.best is None or certificate.relative_gap <= self.best.certificate.relative_gap:
             self.best = Fit(w.copy(), b, certificate, iterate.iterations, self.history)
         return certificate.relative_gap <= self.tol
 
-    def _record(self, iterate: Iterate, primal: float, dual: float, *, proved: bool) -> None:
-        seconds, gap = time.perf_counter() - self.began, max(primal - dual, 0.0)
+    def _record(self, iterate: Iterate, primal: float, dual: float, gap: float, *, proved: bool) -> None:
+        seconds = time.perf_counter() - self.began
         self.history.append(Record(iterate.iterations, seconds, primal, dual, gap, iterate.active, proved))
         if self.watch is not None:
             self.watch(iterate.iterations, seconds, relative(gap, dual))
