@@ -100,7 +100,7 @@ void combine(const Rows& rows, const double* v, double* out, int threads) {
 }
 
 // Eight columns of a block of rows lie together in a panel; a tile of the Gram matrix is the product of two panels.
-inline constexpr Index panel_width = 8, panel_rows = 128, packed_numbers = 1 << 20;
+inline constexpr Index panel_width = 8, panel_rows = 128, packed_numbers = 1 << 18;
 using Four = double __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
 
 // tile += pᵀq over `count` rows of two panels; half a tile at a time, so that its sums stay in registers.
@@ -132,7 +132,8 @@ void gram_dense(const Rows& rows, const double* weight, const double* shift, boo
     for (Index i = 0; i < rows.n; ++i)
         if (weight[i] > 0) used.push_back(i);
     const auto count = static_cast<Index>(used.size());
-    const Index packed_rows = std::max<Index>(1, packed_numbers / (stride * panel_rows)) * panel_rows;
+    const Index most = std::max<Index>(1, packed_numbers / (stride * panel_rows));
+    const Index packed_rows = std::min(most, (count + panel_rows - 1) / panel_rows) * panel_rows;
     std::vector<double> packed(static_cast<std::size_t>(stride * packed_rows));
     std::vector<double> loose(static_cast<std::size_t>(stride * threads));  // a row per thread, before it is packed
     std::vector<double> sums(static_cast<std::size_t>(stride * stride));

@@ -34,8 +34,9 @@ class Rows:
             columns, starts = X.indices.astype(kind, copy=False), X.indptr.astype(kind, copy=False)
             self.core = _core.csr_rows(X.data, columns, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
-        # Starting a thread costs as much as reading this many numbers.
-        self.threads = threads if self.nonzeros >= 100_000 else 1
+        # Starting a thread takes as long as reading half a million numbers, or as multiplying ten million.
+        self.threads = threads if self.nonzeros >= 1_000_000 else 1
+        self.gram_threads = threads if self.nonzeros * self.d >= 40_000_000 else 1
 
     def scores(self, w: Floats) -> Floats:
         """Xw."""
@@ -51,7 +52,7 @@ class Rows:
 
     def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
         """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""
-        return _core.gram(self.core, weight, shift, border, self.threads)
+        return _core.gram(self.core, weight, shift, border, max(self.threads, self.gram_threads))
 
     def outer(self) -> Floats:
         """XXᵀ."""

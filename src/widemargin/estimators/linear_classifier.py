@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from widemargin import training
-from widemargin.certificate import Certificate, Certificates
+from widemargin.certificate import Certificate, Certificates, InseparableError
 from widemargin.data import Rows
 from widemargin.losses import LOSSES
 from widemargin.model import LinearModel
@@ -75,17 +75,22 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         for k, problem in enumerate(problems):
             label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
             with ProgressLine(label, self.tol, verbose=self.verbose) as line:
-                fits.append(
-                    training.fit(
-                        problem,
-                        solver=self.solver,
-                        tol=self.tol,
-                        max_iter=self.max_iter,
-                        seed=self._seed(),
-                        start=starts[k] if starts else None,
-                        watch=line.show,
+                try:
+                    fits.append(
+                        training.fit(
+                            problem,
+                            solver=self.solver,
+                            tol=self.tol,
+                            max_iter=self.max_iter,
+                            seed=self._seed(),
+                            start=starts[k] if starts else None,
+                            watch=line.show,
+                        )
                     )
-                )
+                except InseparableError as error:
+                    if len(problems) > 2:
+                        error.add_note(f"This is for the class {classes[k]} against the rest.")
+                    raise
             if fits[-1].interrupted:
                 break
         self._keep(fits, problems, classes)

@@ -31,7 +31,8 @@ class LinearSVM(LinearClassifier):
     max_iter : int or None, default=None
         The most passes or steps; None for as many as it takes.
     n_jobs : int or None, default=None
-        Threads; None for all cores, −1 too. The result is the same, to the last bit, whatever their number.
+        Threads of our own; None for all cores, −1 too. The result is the same, to the last bit, whatever their number.
+        The small matrices of `interior_point` are factored by LAPACK, with its own threads.
     random_state : int, RandomState or None, default=None
         Seed of the order in which `dual_cd` visits the rows; None is the same order every time. Nothing else is random.
     warm_start : bool, default=False
