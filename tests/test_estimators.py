@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression as TheirLogisticRegression
 from sklearn.linear_model import SGDClassifier
 from sklearn.svm import SVC, LinearSVC
@@ -111,7 +111,7 @@ BAD_PARAMETERS = [
     ({"n_jobs": 0}, "n_jobs=0"),
     ({"solver": "sag"}, "choose from 'auto'"),
     ({"class_weight": "even"}, "'balanced' or None"),
-    ({"class_weight": {9: 2.0}}, "not a class of y"),
+    ({"class_weight": {9: 2.0}}, "not a class of y, and leaves out"),
     ({"class_weight": {1.0: -2.0}}, "must be finite and > 0"),
     ({"class_weight": {1.0: np.inf}}, "must be finite and > 0"),
     ({"class_weight": {1.0: 100.0}, "C": 1e308}, "too large a number"),
@@ -328,6 +328,37 @@ def test_too_few_iterations_warn():
     X, y = noisy(2000, 30, big=100.0)
     with pytest.warns(ConvergenceWarning, match=r"relative gap is .* asked for was tol=1.0e-06; raise max_iter"):
         LinearSVM(solver="dual_cd", tol=1e-6, max_iter=3).fit(X, y)
+
+
+@every_estimator
+def test_warm_start_across_parameters(Estimator):
+    """Another bias rule, C and tolerance: the warm fit proves what a cold one would."""
+    X, y = text_like(3000)
+    warm = Estimator(warm_start=True).fit(X, y)
+    for change in ({"fit_intercept": False}, {"C": 10.0}, {"fit_intercept": True, "tol": 1e-5}):
+        assert warm.set_params(**change).fit(X, y).certificate_.relative_gap <= warm.tol
+
+
+def test_not_fitted_after_a_failed_fit():
+    """A fit that failed leaves no half of a model behind."""
+    svm = LinearSVM(C=np.inf)
+    with pytest.raises(widemargin.InseparableError):
+        svm.fit([[0.0], [0.0]], [0, 1])
+    with pytest.raises(NotFittedError):
+        svm.predict([[1.0]])
+
+
+def test_class_weight_of_an_absent_class():
+    """A weight for a class that y lacks is no error as long as all classes of y have theirs."""
+    X, y = noisy(50, 2)
+    assert LinearSVM(class_weight={-1: 1.0, 1: 1.0, 7: 3.0}).fit(X, y).score(X, y) > 0.5
+
+
+def test_log_probabilities_at_extreme_scores():
+    """log σ(−t) = −t for large t."""
+    model = LogisticRegression(C=1e6).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    score = model.decision_function([[1e4]])[0]
+    assert model.predict_log_proba([[1e4]])[0] == pytest.approx([-score, 0.0])
 
 
 def test_warm_start_with_more_rows():

@@ -180,6 +180,8 @@ class ConvergenceDisplay(Display):
             best = max(record.dual for record in clf.history_)
             gaps = [max(record.gap / best, np.finfo(float).eps) for record in clf.history_ if best > 0]
             display.ax_.plot([record.seconds for record in clf.history_][: len(gaps)], gaps, label=label, **look)
+            if len(gaps) > 30:  # so many marks would hide the line
+                display.ax_.lines[-1].set_marker("")
         for k, tol in enumerate(sorted({clf.tol for clf in estimators.values()})):
             display.ax_.axhline(tol, label=None if k else "asked for (tol)", **ASKED)
         display.ax_.set_yscale("log")

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from typing import TextIO
 
-#: Fits shorter than this show nothing.
+#: Fits shorter than this show nothing; off a terminal, lines are this far apart.
 PATIENCE_SECONDS = 2.0
 
 
 class ProgressLine:
     """Shows how far the relative gap has come on its way to `tol`.
 
-    `verbose` 0 shows nothing, 1 shows fits that take longer than two seconds, 2 shows every evaluation. On a terminal
-    the line is rewritten in place; elsewhere, and with 2, each is printed.
+    `verbose` 0 shows nothing, 1 shows a line from two seconds after `began` on, 2 a line for every iteration. On a
+    terminal the line of 1 is rewritten in place; elsewhere one is printed every two seconds.
     """
 
-    def __init__(self, label: str, tol: float, *, verbose: int, stream: TextIO | None = None) -> None:
+    def __init__(self, label: str, tol: float, *, verbose: int, began: float, stream: TextIO | None = None) -> None:
         self.label, self.tol, self.verbose = label, tol, verbose
+        self.began, self.next = began, began + PATIENCE_SECONDS
         self.stream = sys.stderr if stream is None else stream
         self.in_place = verbose == 1 and self.stream.isatty()
         self.first: float | None = None
@@ -35,8 +37,11 @@ class ProgressLine:
         """The state of the fit after that iteration."""
         if self.first is None and 0 < relative_gap < math.inf:
             self.first = relative_gap
-        if self.verbose == 0 or (self.verbose == 1 and seconds < PATIENCE_SECONDS):
+        now = time.perf_counter()
+        if self.verbose == 0 or (self.verbose == 1 and now < self.next):
             return
+        if not self.in_place:
+            self.next = max(self.next, now + PATIENCE_SECONDS)
         bar = "█" * round(20 * self._done(relative_gap))
         text = (
             f"{self.label}  {bar:·<20}  relative gap {relative_gap:.1e} → {self.tol:.0e}"

@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from widemargin.certificate import Certificate, certify, prove_inseparable, relative
 from widemargin.problem import Problem
@@ -77,11 +79,13 @@ def fit(
     iterates = SOLVERS[solver](problem, tol=tol, seed=seed, start=start)
     last: Iterate | None = None
     try:
-        for last in iterates:
-            if loop.accept(last, final=last.claim <= tol):
-                return loop.result()
-            if max_iter is not None and last.iterations >= max_iter:
-                break
+        # BLAS's own threads would change the last bits, and spin on the cores that the kernels need.
+        with _blas().limit(limits=1, user_api="blas"):
+            for last in iterates:
+                if loop.accept(last, final=last.claim <= tol):
+                    return loop.result()
+                if max_iter is not None and last.iterations >= max_iter:
+                    break
     except KeyboardInterrupt:
         loop.interrupted = True
     if last is None and loop.best is None:
@@ -91,6 +95,12 @@ def fit(
     if problem.hard and not loop.interrupted and not np.isfinite(loop.result().certificate.primal):
         loop.raise_if_inseparable(problem.live)
     return loop.result()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries in this process; finding them takes a while."""
+    return ThreadpoolController()
 
 
 class _Loop:

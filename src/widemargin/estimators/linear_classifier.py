@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from numbers import Integral, Real
 from typing import Any, Self
@@ -69,12 +70,13 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         The fitted estimator.
 
         """
+        began = time.perf_counter()
         classes, problems = self.problems(X, y, sample_weight)
         starts = self._warm_starts(problems, classes)
         fits: list[training.Fit] = []
         for k, problem in enumerate(problems):
             label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
-            with ProgressLine(label, self.tol, verbose=self.verbose) as line:
+            with ProgressLine(label, self.tol, verbose=int(self.verbose), began=began) as line:
                 try:
                     fits.append(
                         training.fit(
@@ -160,7 +162,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return model.predict(rows)
 
     def _model(self, X: Any) -> tuple[LinearModel, Rows]:
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True, reset=False
         )
@@ -169,15 +171,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     def _check_parameters(self) -> None:
         """Every parameter acts or raises."""
         if not isinstance(self.C, Real) or not self.C > 0:
-            raise ValueError(f"C={self.C!r}; it must be a number > 0, or inf for the hard margin")
+            raise ValueError(f"C={self.C!r}; it must be a number > 0")
         if self.loss not in LOSSES:
-            raise ValueError(f"loss={self.loss!r}; choose from {', '.join(map(repr, LOSSES))}")
+            usable = [name for name in LOSSES if name != "perceptron"]
+            raise ValueError(f"loss={self.loss!r}; choose from {', '.join(map(repr, usable))}")
         if self.loss == "perceptron":
             raise ValueError("loss='perceptron' with the penalty ½‖w‖² is minimised by w = 0; use loss='hinge'")
         if np.isinf(self.C) and np.isinf(LOSSES[self.loss].kink):
             raise ValueError(
-                f"C=inf is the hard margin, which needs loss='hinge' or 'squared_hinge', got {self.loss!r}; "
-                "use a finite C"
+                f"C=inf is the hard margin, which the {self.loss} loss does not have; use a finite C, or a LinearSVM "
+                "with loss='hinge'"
             )
         if self.solver not in SOLVERS:
             raise ValueError(f"solver={self.solver!r}; choose from {', '.join(map(repr, SOLVERS))}")
@@ -204,8 +207,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             per_class = totals.sum() / (len(classes) * totals)
         elif isinstance(self.class_weight, dict):
             unknown = [key for key in self.class_weight if key not in classes]
-            if unknown:
-                raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class of y: {list(classes)}")
+            unnamed = [name for name in classes.tolist() if name not in self.class_weight]
+            if unknown and unnamed:  # a slip; names of classes that a fold happens to lack are none
+                raise ValueError(
+                    f"class_weight names {unknown[0]!r}, which is not a class of y, and leaves out {unnamed[0]!r}; "
+                    f"the classes are {classes.tolist()}"
+                )
             per_class = np.array([self.class_weight.get(name, 1.0) for name in classes], dtype=float)
             if not ((per_class > 0) & (per_class < np.inf)).all():
                 raise ValueError(f"class_weight={self.class_weight!r}; weights of classes must be finite and > 0")

@@ -66,6 +66,9 @@ class LogisticRegression(LinearClassifier):
         return np.asarray(np.divide(chances, total, out=np.full_like(chances, 1 / chances.shape[1]), where=total > 0))
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Log P(class | x)."""
+        """log P(class | x); for two classes without rounding down to −∞."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

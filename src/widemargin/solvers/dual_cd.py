@@ -37,7 +37,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     norms = problem.norms
     if start is None:
         start = _cold(problem)
-    alpha, b = np.clip(start.alpha, loss.lower, problem.upper), start.b
+    alpha = np.clip(start.alpha, loss.lower, problem.upper)
+    b = start.b if problem.fit_intercept else 0.0
     w, s = problem.weights(alpha), inner(alpha, problem.y)
     inverse_rho = BALANCE * float(norms[everyone].mean()) if problem.fit_intercept else 0.0
     if problem.fit_intercept and inverse_rho == 0:  # nothing but empty rows
