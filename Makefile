@@ -39,7 +39,7 @@ clean:
 	touch $@
 
 .venv/demo: .venv/built
-	$(PIP) --no-build-isolation --editable '.[plots]'
+	$(PIP) --group demo
 	touch $@
 
 .venv/test: .venv/built
