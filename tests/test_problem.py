@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 from oracles import ROUNDING, make_problem, noisy
 from strategies import dual_points, primal_points, problems
-from widemargin.problem import CONVENTIONS
+from widemargin.problem import CONVENTIONS, strength
 from widemargin.training import fit
 
 
@@ -71,10 +71,10 @@ def test_six_ways_to_write_the_strength(convention):
     from scipy.optimize import minimize
 
     X, y = noisy(60, 3, seed=4)
-    strength = 0.7
-    penalty, terms = convention.split(" + ")
-    factor = {"½‖w‖²": 0.5, "‖w‖²": 1.0, "λ‖w‖²": strength, "λ/2 ‖w‖²": strength / 2}[penalty]
-    share = {"C Σ φ": strength, "(1/m) Σ φ": 1 / len(y), "Σ φ": 1.0}[terms]
+    one, number = CONVENTIONS[convention], 0.7
+    penalty, terms = one.written.split(" + ")
+    factor = {"½‖w‖²": 0.5, "‖w‖²": 1.0, "λ‖w‖²": number, "λ/2 ‖w‖²": number / 2}[penalty]
+    share = {"C Σ φ": number, "(1/n) Σ φ": 1 / len(y), "Σ φ": 1.0}[terms]
 
     def objective(w):
         m = y * (X @ w)
@@ -82,5 +82,35 @@ def test_six_ways_to_write_the_strength(convention):
         return value, 2 * factor * w - share * X.T @ (y / (1 + np.exp(m)))
 
     theirs = minimize(objective, np.zeros(3), jac=True, method="BFGS", options={"gtol": 1e-10}).x
-    problem = make_problem(X, y, CONVENTIONS[convention](strength, len(y)), "logistic", fit_intercept=False)
+    C = strength(**{one.symbol: number}, convention=convention, n=len(y))
+    problem = make_problem(X, y, C, "logistic", fit_intercept=False)
     assert fit(problem, tol=1e-12).w == pytest.approx(theirs, abs=1e-7)
+
+
+def test_the_table_of_conventions_prints():
+    """One aligned line per convention, with what it writes and our C."""
+    head, *lines = str(CONVENTIONS).splitlines()
+    assert head.split() == ["convention", "written", "as", "our", "C", "where"]
+    assert [line.split()[0] for line in lines] == list(CONVENTIONS)
+    column = head.index("our C")
+    for line, one in zip(lines, CONVENTIONS.values(), strict=True):
+        assert line[column:].startswith(one.ours + " ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"lam": 1.0, "convention": "liblinear"}, "choose from 'slack', 'primal'"),
+        ({"lam": 1.0}, "give C and nothing else"),
+        ({"C": 1.0, "lam": 1.0}, "give C and nothing else"),
+        ({"C": 1.0, "convention": "pegasos", "n": 5}, "give lam and nothing else"),
+        ({"lam": 1.0, "convention": "pegasos"}, "give the number of rows"),
+        ({"lam": 1.0, "convention": "rule", "n": 0}, "give the number of rows"),
+        ({"lam": -1.0, "convention": "sum"}, "lam=-1.0; it must be a number > 0"),
+        ({"C": float("nan")}, "C=nan"),
+    ],
+)
+def test_strength_refuses(arguments, message):
+    """The error names the convention and what it wants."""
+    with pytest.raises(ValueError, match=message):
+        strength(**arguments)

@@ -9,25 +9,104 @@ from oracles import ORACLE, make_problem, minimum, noisy, text_like
 from strategies import problems
 from test_rows import storages
 from widemargin.losses import LOSSES
-from widemargin.solvers import SOLVERS
+from widemargin.solvers import SOLVERS, Pegasos, Sgd, Subgradient
 from widemargin.solvers.normal_equations import Tall, Wide
 from widemargin.training import fit
 
+slow_solvers = [name for name, method in SOLVERS.items() if not method.exact]
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
+every_pair = pytest.mark.parametrize(
+    ("solver", "loss"), [(name, loss) for name, method in SOLVERS.items() for loss in LOSSES if loss in method.losses]
+)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 with_and_without_bias = pytest.mark.parametrize("fit_intercept", [True, False])
 
 
-@every_solver
-@every_loss
+@every_pair
 @with_and_without_bias
 def test_reaches_the_optimum(solver, loss, fit_intercept):
-    """The primal value equals the cone solver's."""
+    """The primal value equals the cone solver's; a stochastic method's is as close as its certificate says."""
     X, y = noisy(150, 6, seed=3)
     problem = make_problem(X, y, 0.1, loss, fit_intercept)
+    best = minimum(problem)
+    if solver in slow_solvers:
+        found = fit(problem, solver=solver, tol=1e-3)
+        assert best * (1 - ORACLE) <= found.certificate.primal <= best + found.certificate.gap
+        assert found.certificate.primal == pytest.approx(best, rel=2e-3)
+        return
     found = fit(problem, solver=solver, tol=1e-7)
     assert found.certificate.relative_gap <= 1e-7
-    assert found.certificate.primal == pytest.approx(minimum(problem), rel=2e-7, abs=ORACLE)
+    assert found.certificate.primal == pytest.approx(best, rel=2e-7, abs=ORACLE)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_solver_refuses_what_it_cannot_serve(solver):
+    """A loss it is not made for, and C = ∞ where it needs a finite one: the error names those that can."""
+    X, y = noisy(30, 2)
+    method = SOLVERS[solver]
+    for loss in set(LOSSES) - set(method.losses):
+        with pytest.raises(ValueError, match=rf"^{solver} needs the .* loss, got '{loss}'; use 'auto'"):
+            fit(make_problem(X, y, 1.0, loss), solver=solver)
+    if not method.hard and "hinge" in method.losses:
+        with pytest.raises(ValueError, match=rf"^{solver} needs a finite C; use 'auto', 'dual_cd'"):
+            fit(make_problem(X, y, np.inf), solver=solver)
+
+
+def test_solvers_with_parameters_of_their_own():
+    """An object in place of the name: its parameters act, and its mistakes are told when it is made."""
+    X, y = noisy(100, 3)
+    plain, averaged = (
+        fit(make_problem(X, y), solver=solver, max_iter=5).w for solver in ("pegasos", Pegasos(average=True))
+    )
+    assert not np.array_equal(plain, averaged)
+    for wrong, message in (
+        (lambda: Pegasos(batch_size=0), "batch_size=0; it must be a whole number ≥ 1"),
+        (lambda: Sgd(rate=-1.0), "rate=-1.0; it must be a finite number > 0"),
+        (lambda: Sgd(power=2.0), "power=2.0"),
+        (lambda: Sgd(offset=-1.0), "offset=-1.0"),
+        (lambda: Subgradient(rate=0.0), "rate=0.0"),
+        (lambda: fit(make_problem(X, y), solver=lambda problem: None), "choose from 'auto'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@with_and_without_bias
+def test_dual_solvers_agree(seed, fit_intercept):
+    """smo, qp, hildreth, dual_cd and interior_point: the same w to 1e-6, and certificates that agree on the optimum."""
+    X, y = noisy(30 + 4 * seed, 2 + seed % 5, seed=seed)
+    problem = make_problem(X, y, 10.0 ** (seed % 4 - 2), fit_intercept=fit_intercept)
+    fits = {
+        solver: fit(problem, solver=solver, tol=1e-13 if solver != "qp" else 1e-9)
+        for solver in ("interior_point", "smo", "qp", "hildreth", "dual_cd")
+    }
+    best = fits["interior_point"].certificate
+    for solver, found in fits.items():
+        assert found.w == pytest.approx(fits["interior_point"].w, abs=1e-6), solver
+        assert found.certificate.primal == pytest.approx(best.primal, rel=1e-8), solver
+        assert found.certificate.dual == pytest.approx(best.dual, rel=1e-8), solver
+        assert found.certificate.relative_gap <= 1e-8, solver
+
+
+@pytest.mark.parametrize("solver", ["smo", "hildreth", "qp"])
+@with_and_without_bias
+def test_dual_solvers_find_the_hard_margin(solver, fit_intercept):
+    """C = ∞ is α ≥ 0 without an upper end: the width of the interior point."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = np.where(X @ [1, -2, 0.5] > 0, 1.0, -1.0)
+    problem = make_problem(X, y, np.inf, fit_intercept=fit_intercept)
+    found, best = fit(problem, solver=solver, tol=1e-6), fit(problem, solver="interior_point", tol=1e-9)
+    assert found.certificate.width == pytest.approx(best.certificate.width, rel=1e-5)
+
+
+def test_hildreth_and_qp_refuse_to_build_too_much():
+    """A matrix of 20,000 × 20,000 is not built; the error names who can do without."""
+    rng = np.random.default_rng(0)
+    problem = make_problem(rng.standard_normal((20_000, 2)), np.where(np.arange(20_000) % 2, 1, -1))
+    with pytest.raises(ValueError, match="use solver='auto' or 'dual_cd'"):
+        fit(problem, solver="hildreth")
 
 
 @settings(max_examples=150)
@@ -69,9 +148,10 @@ def test_columns_far_from_zero(loss, fit_intercept):
 def test_storage_does_not_matter(solver):
     """Dense in any order, CSR, 32 and 64 bits: the same numbers give the same w."""
     X, y = noisy(200, 5, seed=5)
-    answers = [fit(make_problem(stored, y, 0.5), solver=solver, tol=1e-9).w for stored in storages(X)]
-    for w in answers[1:]:
-        assert w == pytest.approx(answers[0], abs=1e-4 if solver == "dual_cd" else 1e-9)
+    loss = SOLVERS[solver].losses[0]
+    answers = [fit(make_problem(stored, y, 0.5, loss), solver=solver, tol=1e-9, max_iter=50) for stored in storages(X)]
+    for other in answers[1:]:
+        assert other.w == pytest.approx(answers[0].w, abs=1e-4 if solver in ("dual_cd", "hildreth") else 1e-9)
 
 
 @every_loss
@@ -148,16 +228,23 @@ def test_shards_give_the_same_bits_on_any_number_of_threads(loss):
 def test_same_seed_same_bits(solver):
     """Nothing but the seed decides."""
     X, y = noisy(3000, 30, seed=10)
-    one, other = (fit(make_problem(X, y), solver=solver, tol=1e-3, seed=3) for _ in range(2))
+    problem = make_problem(X, y, 1.0, SOLVERS[solver].losses[0])
+    one, other = (fit(problem, solver=solver, tol=1e-3, seed=3, max_iter=30) for _ in range(2))
     assert np.array_equal(one.w, other.w)
 
 
-@every_solver
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@every_pair
 def test_degenerate_rows(solver, loss):
-    """All rows equal, all rows empty, two rows, one column: still a proof."""
+    """All rows equal, all rows empty, two rows, one column: still a proof; stochastic methods come near."""
+    if loss == "perceptron":
+        return
     for X in ([[1.0], [1.0], [1.0], [1.0]], [[0.0], [0.0], [0.0], [0.0]], [[0.0, 0.0], [1.0, 0.0]], [[5.0], [5.0]]):
         y = [1, -1] * (len(X) // 2)
         for fit_intercept in (True, False):
             problem = make_problem(X, y, 1.0, loss, fit_intercept)
-            assert fit(problem, solver=solver, tol=1e-6).certificate.relative_gap <= 1e-6
+            found = fit(problem, solver=solver, tol=1e-6).certificate
+            if solver in slow_solvers:
+                assert found.primal == pytest.approx(fit(problem).certificate.primal, rel=2e-2)
+                assert found.relative_gap < 1
+            else:
+                assert found.relative_gap <= 1e-6

@@ -6,20 +6,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from widemargin.certificate import Certificate, Certificates, InseparableError
-    from widemargin.estimators import LinearSVM, LogisticRegression, certify
+    from widemargin.certificate import Certificate, Certificates, InseparableError, SeparableError
+    from widemargin.estimators import MIRA, LeastSquaresClassifier, LinearSVM, LogisticRegression, Perceptron, certify
+    from widemargin.problem import CONVENTIONS, strength
+    from widemargin.solvers.hildreth import hildreth
 
 #: Public names and where they live; loaded on first use, so that importing the package stays cheap.
 _HOMES = {
+    "CONVENTIONS": "widemargin.problem",
+    "MIRA": "widemargin.estimators",
     "Certificate": "widemargin.certificate",
     "Certificates": "widemargin.certificate",
     "InseparableError": "widemargin.certificate",
+    "LeastSquaresClassifier": "widemargin.estimators",
     "LinearSVM": "widemargin.estimators",
     "LogisticRegression": "widemargin.estimators",
+    "Perceptron": "widemargin.estimators",
+    "SeparableError": "widemargin.certificate",
     "certify": "widemargin.estimators",
+    "hildreth": "widemargin.solvers.hildreth",
+    "strength": "widemargin.problem",
 }
 
-__all__ = ["Certificate", "Certificates", "InseparableError", "LinearSVM", "LogisticRegression", "certify"]
+__all__ = [
+    "CONVENTIONS",
+    "MIRA",
+    "Certificate",
+    "Certificates",
+    "InseparableError",
+    "LeastSquaresClassifier",
+    "LinearSVM",
+    "LogisticRegression",
+    "Perceptron",
+    "SeparableError",
+    "certify",
+    "hildreth",
+    "strength",
+]
 __version__ = "0.1.0"
 
 

@@ -8,13 +8,20 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "data/products.hpp"
 #include "data/rows.hpp"
 #include "losses.hpp"
 #include "solvers/dual_cd.hpp"
+#include "solvers/hildreth.hpp"
+#include "solvers/lazy_weights.hpp"
+#include "solvers/mira.hpp"
+#include "solvers/sgd.hpp"
+#include "solvers/smo.hpp"
 
 namespace nb = nanobind;
 namespace wm = widemargin;
@@ -78,7 +85,7 @@ auto fresh(double*& data, Sizes... sizes) {
 }
 
 // Calls work(Loss{}) for the loss of that name.
-template <class Work>
+template <class Losses = wm::Losses, class Work>
 auto with_loss(const std::string& name, Work&& work) {
     return std::apply(
         [&](auto... losses) {
@@ -87,8 +94,11 @@ auto with_loss(const std::string& name, Work&& work) {
             if (!result) throw std::invalid_argument("no loss is called '" + name + "'");
             return *result;
         },
-        wm::Losses{});
+        Losses{});
 }
+
+// The stochastic steps also know the perceptron's rule, which is a slope of no loss.
+using Rules = decltype(std::tuple_cat(wm::Losses{}, std::tuple<wm::Mistake>{}));
 
 auto scores(const Rows& rows, Vector w, int threads) {
     need(w.size(), rows.d(), "w");
@@ -148,6 +158,124 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
         });
     }
     return nb::make_tuple(pass.s, sight.gap, sight.largest, sight.smallest);
+}
+
+void need_rows(Array<const Index> draws, Index n) {
+    for (std::size_t k = 0; k < draws.size(); ++k)
+        if (draws.data()[k] < 0 || draws.data()[k] >= n) throw std::out_of_range("a row that does not exist was drawn");
+}
+
+// The arrays of the Python class LazyWeights, and its four numbers: scale, mass, b and the sum of b.
+struct Lazy {
+    Array<double> v, v_missed, a, a_missed, numbers;
+
+    wm::LazyWeights unpack(const Rows& rows) const {
+        need(v.size(), rows.d(), "v");
+        if (v_missed.size()) need(v_missed.size(), rows.d(), "v_missed");
+        if (a.size()) need(a.size(), rows.n(), "a");
+        if (a_missed.size()) need(a_missed.size(), rows.n(), "a_missed");
+        need(numbers.size(), 4, "numbers");
+        const auto or_null = [](const Array<double>& x) { return x.size() ? x.data() : nullptr; };
+        const double* x = numbers.data();
+        return {v.data(), or_null(v_missed), or_null(a), or_null(a_missed), rows.d(), rows.n(), x[0], x[1], x[2], x[3]};
+    }
+    void pack(const wm::LazyWeights& w) const {
+        double* x = numbers.data();
+        x[0] = w.scale, x[1] = w.mass, x[2] = w.b, x[3] = w.b_sum;
+    }
+};
+
+Index sgd_steps(const std::string& rule, const Rows& rows, Vector y, Vector g, Array<double> v, Array<double> v_missed,
+                Array<double> a, Array<double> a_missed, Array<double> numbers, Array<const Index> draws, Vector eta,
+                Vector shrink, Index batch, bool bias, double radius) {
+    need(y.size(), rows.n(), "y");
+    need(g.size(), rows.n(), "g");
+    const auto count = static_cast<Index>(eta.size());
+    need(shrink.size(), count, "shrink");
+    need(draws.size(), count * batch, "draws");
+    const Lazy lazy{v, v_missed, a, a_missed, numbers};
+    wm::LazyWeights weights = lazy.unpack(rows);
+    const wm::Steps steps{draws.data(), eta.data(), shrink.data(), count, batch, bias, radius};
+    Index moved;
+    {
+        nb::gil_scoped_release release;
+        need_rows(draws, rows.n());
+        if (radius < wm::inf)
+            for (std::size_t j = 0; j < v.size(); ++j) weights.square += v.data()[j] * v.data()[j];
+        moved = with_loss<Rules>(rule, [&](auto chosen) {
+            return rows.visit([&](const auto& x) {
+                return wm::sgd_steps<decltype(chosen)>(x, y.data(), g.data(), weights, steps);
+            });
+        });
+    }
+    lazy.pack(weights);
+    return moved;
+}
+
+Index mira_steps(const Rows& rows, Vector y, Array<double> v, Array<double> v_missed,
+                 Array<double> numbers, Array<const Index> draws, Index batch, bool bias, double p, double limit) {
+    need(y.size(), rows.n(), "y");
+    if (batch < 1 || static_cast<Index>(draws.size()) % batch) throw std::invalid_argument("draws are not whole batches");
+    const Lazy lazy{v, v_missed, {}, {}, numbers};
+    wm::LazyWeights weights = lazy.unpack(rows);
+    const wm::MiraSteps steps{draws.data(), static_cast<Index>(draws.size()) / batch, batch, bias, p, limit};
+    Index violated;
+    {
+        nb::gil_scoped_release release;
+        need_rows(draws, rows.n());
+        violated = rows.visit([&](const auto& x) { return wm::mira_steps(x, y.data(), weights, steps); });
+    }
+    lazy.pack(weights);
+    return violated;
+}
+
+// Climbs through the coordinates in `visits`, or `count` times along the steepest one if there are none. Returns what
+// was gained and how many visits changed something.
+nb::tuple hildreth_steps(nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> q, Vector upper,
+                         Array<double> alpha, Array<double> gradient, Array<const Index> visits, Index count) {
+    const auto n = static_cast<Index>(alpha.size());
+    need(q.shape(0), n, "Q");
+    need(q.shape(1), n, "Q");
+    need(upper.size(), n, "upper");
+    need(gradient.size(), n, "gradient");
+    wm::BoxQp problem{q.data(), upper.data(), alpha.data(), gradient.data(), n};
+    Index moved = 0;
+    double gain;
+    {
+        nb::gil_scoped_release release;
+        need_rows(visits, n);
+        gain = visits.size() ? wm::hildreth_visits(problem, visits.data(), static_cast<Index>(visits.size()), moved)
+                             : wm::hildreth_greedy(problem, count, moved);
+    }
+    return nb::make_tuple(gain, moved);
+}
+
+// `columns`, `owner`, `place` and `next` are the cache of the Gram matrix's columns, kept between calls.
+nb::tuple smo_steps(const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha, Array<double> f,
+                    nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> columns, Array<Index> owner,
+                    Array<Index> place, Array<Index> next, bool bias, Index count, double tol) {
+    const Index n = rows.n(), slots = static_cast<Index>(columns.shape(0));
+    need(y.size(), n, "y");
+    need(c.size(), n, "c");
+    need(norms.size(), n, "norms");
+    need(alpha.size(), n, "alpha");
+    need(f.size(), n, "f");
+    need(columns.shape(1), n, "columns");
+    need(owner.size(), slots, "owner");
+    need(place.size(), n, "place");
+    need(next.size(), 1, "next");
+    if (slots < 2) throw std::invalid_argument("columns needs at least two slots");
+    std::vector<double> spread(static_cast<std::size_t>(rows.d()));
+    wm::Smo problem{y.data(), c.data(), norms.data(), alpha.data(), f.data(), n};
+    wm::Columns cache{columns.data(), spread.data(), owner.data(), place.data(), slots, next.data()};
+    double violation = wm::inf;
+    Index taken;
+    {
+        nb::gil_scoped_release release;
+        taken = rows.visit(
+            [&](const auto& x) { return wm::smo_steps(x, problem, cache, bias, count, tol, violation); });
+    }
+    return nb::make_tuple(taken, violation);
 }
 
 // One loss function at one point, so that the tests can hold the kernels' formulas against losses.py.
@@ -213,4 +341,15 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(), "order"_a,
           "shrink_above"_a, "shrink_below"_a, "shards"_a, "rounds"_a, "threads"_a);
+    m.def("sgd_steps", &sgd_steps, "rule"_a, "rows"_a, "y"_a, "g"_a, nb::arg("v").noconvert(),
+          nb::arg("v_missed").noconvert(), nb::arg("a").noconvert(), nb::arg("a_missed").noconvert(),
+          nb::arg("numbers").noconvert(), "draws"_a, "eta"_a, "shrink"_a, "batch"_a, "bias"_a, "radius"_a);
+    m.def("mira_steps", &mira_steps, "rows"_a, "y"_a, nb::arg("v").noconvert(),
+          nb::arg("v_missed").noconvert(), nb::arg("numbers").noconvert(), "draws"_a, "batch"_a, "bias"_a, "p"_a,
+          "limit"_a);
+    m.def("hildreth_steps", &hildreth_steps, "q"_a, "upper"_a, nb::arg("alpha").noconvert(),
+          nb::arg("gradient").noconvert(), "visits"_a, "count"_a);
+    m.def("smo_steps", &smo_steps, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
+          nb::arg("f").noconvert(), nb::arg("columns").noconvert(), nb::arg("owner").noconvert(),
+          nb::arg("place").noconvert(), nb::arg("next").noconvert(), "bias"_a, "count"_a, "tol"_a);
 }

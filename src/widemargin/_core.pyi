@@ -42,3 +42,50 @@ def dual_cd_pass(
     rounds: int,
     threads: int,
 ) -> tuple[float, float, float, float]: ...
+def sgd_steps(
+    rule: str,
+    rows: Rows,
+    y: Floats,
+    g: Floats,
+    v: Floats,
+    v_missed: Floats,
+    a: Floats,
+    a_missed: Floats,
+    numbers: Floats,
+    draws: Integers,
+    eta: Floats,
+    shrink: Floats,
+    batch: int,
+    bias: bool,
+    radius: float,
+) -> int: ...
+def mira_steps(
+    rows: Rows,
+    y: Floats,
+    v: Floats,
+    v_missed: Floats,
+    numbers: Floats,
+    draws: Integers,
+    batch: int,
+    bias: bool,
+    p: float,
+    limit: float,
+) -> int: ...
+def hildreth_steps(
+    q: Floats, upper: Floats, alpha: Floats, gradient: Floats, visits: Integers, count: int
+) -> tuple[float, int]: ...
+def smo_steps(
+    rows: Rows,
+    y: Floats,
+    c: Floats,
+    norms: Floats,
+    alpha: Floats,
+    f: Floats,
+    columns: Floats,
+    owner: Integers,
+    place: Integers,
+    next: Integers,
+    bias: bool,
+    count: int,
+    tol: float,
+) -> tuple[int, float]: ...

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, hstack, vstack
 
 from widemargin.problem import Problem, inner
 
@@ -125,12 +125,20 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate
             slack=float(slack.sum()),
             violations=int((slack > AT_BOUND).sum()),
             misclassified=int((slack > 1).sum()),
-            stationarity=float(np.linalg.norm(w - implied)) / norm if norm else float(implied.any()),
+            stationarity=_stationarity(problem, w, implied),
             width=float(np.divide(2.0, norm)),
             rows=len(live),
             alpha=alpha,
             support=live[~at_zero],
         )
+
+
+def _stationarity(problem: Problem, w: Floats, implied: Floats) -> float:
+    """‖w − Σ αᵢyᵢxᵢ‖ / ‖w‖; without the penalty, how far the sum is from 0."""
+    if not problem.penalised:
+        return float(np.linalg.norm(implied))
+    norm = float(np.linalg.norm(w))
+    return float(np.linalg.norm(w - implied)) / norm if norm else float(implied.any())
 
 
 def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Floats, margins: Floats) -> float:
@@ -140,6 +148,8 @@ def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Flo
     pulls = alpha if problem.hard else problem.c * np.abs(problem.loss.slope(margins))
     of_margins = inner(np.abs(pulls), size * lengths + abs(b))
     of_weights = inner(np.abs(alpha), implied_size * lengths + abs(b))
+    if not problem.penalised:  # w(α) should be 0; what it is instead may matter to any w of the size of ours
+        return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights) + 2 * implied_size * size
     return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights + size**2 + implied_size**2)
 
 
@@ -288,6 +298,57 @@ def prove_inseparable(problem: Problem, candidates: NDArray[np.intp]) -> Insepar
     distance = float(np.linalg.norm(difference))
     point = weights[sides[0]] @ points[sides[0]] if problem.fit_intercept else difference
     return InseparableError(index[sides[0]], weights[sides[0]], index[sides[1]], weights[sides[1]], point, distance)
+
+
+class SeparableError(ValueError):
+    """There is no maximum likelihood. The proof: `w` and `b` with yᵢ(w·xᵢ + b) ≥ 0 for every row and > 0 for some.
+
+    Along them the likelihood rises for ever: any multiple is likelier than the last, and none is the likeliest.
+    """
+
+    def __init__(self, w: Floats, b: float, strict: bool) -> None:
+        self.w, self.b, self.strict = w, b, strict
+        how = "separates the classes" if strict else "has no row on its wrong side, though some lie on it"
+        super().__init__(
+            f"C=inf asks for the maximum likelihood, and there is none: a hyperplane (in .w and .b) {how}, so that the "
+            "likelihood rises with the length of w for ever; use a finite C, or LinearSVM(C=inf) for the widest margin"
+        )
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.w, self.b, self.strict)
+
+
+def proof_of_separation(problem: Problem, w: Floats, b: float) -> SeparableError | None:
+    """The error that this hyperplane justifies, if it does."""
+    margins = problem.narrow(problem.margins(w, b))
+    rounding = 1e-12 * float(np.sqrt(problem.norms.max()) * np.linalg.norm(w) + abs(b))
+    if margins.min() < -rounding or not margins.max() > 1e3 * rounding:
+        return None
+    return SeparableError(w, b, strict=bool(margins.min() > rounding))
+
+
+def find_separation(problem: Problem) -> SeparableError | None:
+    """A hyperplane with no row on its wrong side and some on its right side, if there is one; by linear programming."""
+    from scipy.optimize import linprog  # slow to import, and rarely needed
+
+    live = problem.live
+    y = csr_array(problem.y[live][:, None])
+    signed = csr_array(problem.rows.X[live]).astype(np.float64).multiply(y).tocsr()
+    scale = np.maximum(abs(signed).max(axis=0).toarray().ravel(), np.finfo(float).tiny)
+    scaled = csr_array(signed.multiply(1 / scale))
+    margins = csr_array(hstack([scaled, y])) if problem.fit_intercept else scaled
+    found = linprog(
+        -np.asarray(margins.T @ np.ones(len(live))).ravel(),
+        A_ub=vstack([margins, -margins]).tocsc(),
+        b_ub=np.append(np.ones(len(live)), np.zeros(len(live))),
+        bounds=[(None, None)] * margins.shape[1],
+        method="highs-ds",
+        options={"primal_feasibility_tolerance": 1e-10},
+    )
+    if found.status != 0 or not -found.fun > 1e-6:
+        return None
+    w = found.x[: problem.rows.d] / scale
+    return proof_of_separation(problem, w, float(found.x[-1]) if problem.fit_intercept else 0.0)
 
 
 def _sharpened(equations: csr_array, right: Floats, weights: Floats) -> Floats:

@@ -8,11 +8,25 @@ min ½‖w‖² + Σ cᵢφ(mᵢ) is max −½‖Σ αᵢyᵢxᵢ‖² − Σ c�
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+
+class Interval(NamedTuple):
+    """A set of slopes, its ends included."""
+
+    low: float
+    high: float
+
+    def __contains__(self, slope: object) -> bool:
+        return isinstance(slope, float | int) and self.low <= slope <= self.high
+
+    def __repr__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}]"
 
 
 class Loss(ABC):
@@ -36,6 +50,16 @@ class Loss(ABC):
     @abstractmethod
     def slope(m: Floats) -> Floats:
         """φ′(m); at a kink, the end of the interval of slopes that is nearer to 0."""
+
+    @classmethod
+    def subdifferential(cls, m: float) -> Interval:
+        """Every slope of a line through (m, φ(m)) that stays below φ: one number except at a kink.
+
+        >>> hinge.subdifferential(1.0), hinge.subdifferential(0.0)
+        ([-1, 0], [-1, -1])
+        """
+        slope = float(cls.slope(np.array([m]))[0])
+        return Interval(slope, slope)
 
     @staticmethod
     def curvature(m: Floats) -> Floats:
@@ -64,6 +88,11 @@ class _Box(Loss):
 
     upper = 1.0
     smooth = False
+
+    @classmethod
+    def subdifferential(cls, m: float) -> Interval:
+        """[−1, 0] at the kink, one number elsewhere."""
+        return Interval(-1.0, 0.0) if m == cls.kink else super().subdifferential(m)
 
     @classmethod
     def kkt_violation(cls, m: Floats, a: Floats) -> Floats:
@@ -185,5 +214,7 @@ def sigmoid(t: Floats) -> Floats:
     return np.exp(-np.logaddexp(0.0, -t))
 
 
+hinge, squared_hinge, logistic, squared, perceptron = Hinge(), SquaredHinge(), Logistic(), Squared(), Perceptron()
+
 #: Every loss by its name; the kernels' list in `losses.hpp` has the same names.
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Hinge(), SquaredHinge(), Logistic(), Squared(), Perceptron())}
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (hinge, squared_hinge, logistic, squared, perceptron)}

@@ -1,11 +1,13 @@
 """PROBLEM: min over w, b of ½‖w‖² + Σ cᵢ φ(yᵢ(w·xᵢ + b)), its dual, and the map between them.
 
 The dual is max over α of −½‖w(α)‖² − Σ cᵢ φ*(−αᵢ/cᵢ) with w(α) = Σ αᵢyᵢxᵢ; an unpenalised bias b adds the constraint
-Σ αᵢyᵢ = 0, and b is its multiplier. cᵢ = ∞ is the hard margin: φ becomes the constraint yᵢ(w·xᵢ + b) ≥ 1.
+Σ αᵢyᵢ = 0, and b is its multiplier. cᵢ = ∞ is the hard margin: φ becomes the constraint yᵢ(w·xᵢ + b) ≥ 1. Without the
+penalty ½‖w‖² (least squares, maximum likelihood) the dual demands w(α) = 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,15 +30,86 @@ def inner(a: Floats, b: Floats) -> float:
 #: A smallest margin this little below 1 counts as rounding.
 HARD_ROUNDING = 1e-9
 
-#: How the lecture notes write the strength of the penalty, and our C for it, given that number and the rows' number m.
-CONVENTIONS = {
-    "½‖w‖² + C Σ φ": lambda C, m: C,
-    "‖w‖² + C Σ φ": lambda C, m: C / 2,
-    "λ‖w‖² + (1/m) Σ φ": lambda lam, m: 1 / (2 * lam * m),
-    "λ/2 ‖w‖² + (1/m) Σ φ": lambda lam, m: 1 / (lam * m),
-    "λ‖w‖² + Σ φ": lambda lam, m: 1 / (2 * lam),
-    "λ/2 ‖w‖² + Σ φ": lambda lam, m: 1 / lam,
-}
+#: Σ αᵢyᵢxᵢ this small beside Σ |αᵢ|‖xᵢ‖ counts as 0.
+BALANCED = 1e-10
+
+
+@dataclass(frozen=True)
+class Convention:
+    """One way to write the strength of the penalty."""
+
+    where: str
+    written: str
+    #: What the number is called, "C" or "lam".
+    symbol: str
+    #: Our C, in words and given that number and the number n of rows.
+    ours: str
+    convert: Callable[[float, float], float]
+
+    @property
+    def needs_n(self) -> bool:
+        """Whether our C depends on the number of rows."""
+        return "n" in self.ours
+
+
+class Conventions(dict[str, Convention]):
+    """Conventions by name; prints as a table."""
+
+    def __str__(self) -> str:
+        lines = [("convention", "written as", "our C", "where")]
+        lines += [(name, one.written, one.ours, one.where) for name, one in self.items()]
+        widths = [max(len(line[k]) for line in lines) for k in range(3)]
+        return "\n".join(
+            "  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[3]])
+            for line in lines
+        )
+
+
+#: How the lecture notes, and others, write the strength of the penalty.
+CONVENTIONS = Conventions(
+    slack=Convention("001, slack variables; LinearSVC, SVC", "½‖w‖² + C Σ φ", "C", "C", lambda C, n: C),
+    primal=Convention("001, back to the primal", "‖w‖² + C Σ φ", "C", "C/2", lambda C, n: C / 2),
+    rule=Convention("000, first page", "λ‖w‖² + (1/n) Σ φ", "lam", "1/(2λn)", lambda lam, n: 1 / (2 * lam * n)),
+    pegasos=Convention(
+        "000, SGD; 001, Pegasos; SGDClassifier", "λ/2 ‖w‖² + (1/n) Σ φ", "lam", "1/(λn)", lambda lam, n: 1 / (lam * n)
+    ),
+    sum=Convention("002; 003; Tikhonov in 000; Ridge", "λ‖w‖² + Σ φ", "lam", "1/(2λ)", lambda lam, n: 1 / (2 * lam)),
+    half=Convention("004", "λ/2 ‖w‖² + Σ φ", "lam", "1/λ", lambda lam, n: 1 / lam),
+)
+
+
+def strength(
+    *, C: float | None = None, lam: float | None = None, convention: str = "slack", n: int | None = None
+) -> float:
+    """Our C for a strength that is written in another convention.
+
+    Parameters
+    ----------
+    C, lam : float
+        The number, by the name that the convention has for it.
+    convention : {"slack", "primal", "rule", "pegasos", "sum", "half"}, default="slack"
+        ``print(widemargin.CONVENTIONS)`` shows what each stands for.
+    n : int
+        The number of rows, where the convention divides the loss by it.
+
+    Examples
+    --------
+    >>> from widemargin import strength
+    >>> strength(lam=1e-4, convention="pegasos", n=20_000)
+    0.5
+
+    """
+    if convention not in CONVENTIONS:
+        raise ValueError(f"convention={convention!r}; choose from {', '.join(map(repr, CONVENTIONS))}")
+    one, given = CONVENTIONS[convention], {"C": C, "lam": lam}
+    value = given.pop(one.symbol)
+    if value is None or any(other is not None for other in given.values()):
+        raise ValueError(f"the convention {convention!r} writes {one.written}; give {one.symbol} and nothing else")
+    if not value > 0:
+        raise ValueError(f"{one.symbol}={value!r}; it must be a number > 0")
+    if one.needs_n and (n is None or not n >= 1):
+        raise ValueError(f"n={n!r}; the convention {convention!r} writes {one.written}: give the number of rows")
+    return float(one.convert(value, n or 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +121,8 @@ class Problem:
     c: Floats
     loss: Loss
     fit_intercept: bool = True
+    #: Whether ½‖w‖² is part of the objective.
+    penalised: bool = True
 
     def __post_init__(self) -> None:
         strengths = self.c[self.c > 0]
@@ -109,15 +184,18 @@ class Problem:
             if not smallest >= 1 - HARD_ROUNDING:
                 return np.inf
             w = w / min(smallest, 1.0)
-        return inner(w, w) / 2 + (0.0 if self.hard else inner(self.c, self.loss.value(margins)))
+        penalty = inner(w, w) / 2 if self.penalised else 0.0
+        return penalty + (0.0 if self.hard else inner(self.c, self.loss.value(margins)))
 
     def dual(self, alpha: Floats, w: Floats) -> float:
         """The dual objective at a feasible α, given w = w(α); a lower bound on every primal value."""
         if self.hard:  # any multiple of α is feasible: the best one
             norm = np.linalg.norm(w)
             return float(np.square(alpha.sum() / norm) / 2) if norm > 0 else 0.0
-        c = self.narrow(self.c)
-        return -inner(w, w) / 2 - inner(c, self.loss.conjugate(self.narrow(alpha) / c))
+        if not self.penalised and np.linalg.norm(w) > BALANCED * inner(np.abs(alpha), np.sqrt(self.norms)):
+            return -np.inf
+        c, penalty = self.narrow(self.c), inner(w, w) / 2 if self.penalised else 0.0
+        return -penalty - inner(c, self.loss.conjugate(self.narrow(alpha) / c))
 
     def canonical(self, w: Floats, b: float, margins: Floats) -> tuple[Floats, float]:
         """The same hyperplane with its smallest margin scaled to 1, if this is a hard margin that it satisfies."""

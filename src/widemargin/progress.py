@@ -15,11 +15,21 @@ class ProgressLine:
     """Shows how far the relative gap has come on its way to `tol`.
 
     `verbose` 0 shows nothing, 1 shows a line from two seconds after `began` on, 2 a line for every iteration. On a
-    terminal the line of 1 is rewritten in place; elsewhere one is printed every two seconds.
+    terminal the line of 1 is rewritten in place; elsewhere one is printed every two seconds. Where there is no gap,
+    `counted` names what falls instead.
     """
 
-    def __init__(self, label: str, tol: float, *, verbose: int, began: float, stream: TextIO | None = None) -> None:
-        self.label, self.tol, self.verbose = label, tol, verbose
+    def __init__(
+        self,
+        label: str,
+        tol: float,
+        *,
+        verbose: int,
+        began: float,
+        counted: str | None = None,
+        stream: TextIO | None = None,
+    ) -> None:
+        self.label, self.tol, self.verbose, self.counted = label, tol, verbose, counted
         self.began, self.next = began, began + PATIENCE_SECONDS
         self.stream = sys.stderr if stream is None else stream
         self.in_place = verbose == 1 and self.stream.isatty()
@@ -43,10 +53,12 @@ class ProgressLine:
         if not self.in_place:
             self.next = max(self.next, now + PATIENCE_SECONDS)
         bar = "█" * round(20 * self._done(relative_gap))
-        text = (
-            f"{self.label}  {bar:·<20}  relative gap {relative_gap:.1e} → {self.tol:.0e}"
-            f"  iteration {iteration:,}  {seconds:.1f} s"
+        what = (
+            f"{self.counted} {relative_gap:,.0f}"
+            if self.counted
+            else f"relative gap {relative_gap:.1e} → {self.tol:.0e}"
         )
+        text = f"{self.label}  {bar:·<20}  {what}  iteration {iteration:,}  {seconds:.1f} s"
         self.stream.write(f"\r{text}\x1b[K" if self.in_place else f"{text}\n")
         self.stream.flush()
         self.shown = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -16,9 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from widemargin.certificate import Certificate, certify, prove_inseparable, relative
+from widemargin.certificate import (
+    Certificate,
+    certify,
+    find_separation,
+    proof_of_separation,
+    prove_inseparable,
+    relative,
+)
 from widemargin.problem import Problem
-from widemargin.solvers import SOLVERS, Iterate, Start
+from widemargin.solvers import Iterate, Solver, Start, choose
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +67,7 @@ class Fit:
 def fit(
     problem: Problem,
     *,
-    solver: str = "auto",
+    solver: str | Solver = "auto",
     tol: float = 1e-3,
     max_iter: int | None = None,
     seed: int = 0,
@@ -70,17 +78,17 @@ def fit(
 
     `watch` is called after each iteration with the iteration, the seconds so far and the relative gap.
     """
+    chosen = choose(solver, problem)
     loop = _Loop(problem, tol, watch)
     if problem.hard and not problem.fit_intercept:
         empty = problem.live[problem.norms[problem.live] == 0]
         loop.raise_if_inseparable(empty)  # 0 is on no side of a hyperplane through 0
     if start is not None and loop.accept(_warm(problem, start), final=True):
         return loop.result()
-    iterates = SOLVERS[solver](problem, tol=tol, seed=seed, start=start)
+    iterates = chosen(problem, tol=tol, seed=seed, start=start)
     last: Iterate | None = None
     try:
-        # BLAS's own threads would change the last bits, and spin on the cores that the kernels need.
-        with _blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             for last in iterates:
                 if loop.accept(last, final=last.claim <= tol):
                     return loop.result()
@@ -92,9 +100,24 @@ def fit(
         raise KeyboardInterrupt  # before anything was reached
     if last is not None:
         loop.accept(last, final=True)
+    if not problem.penalised and not loop.interrupted:
+        loop.raise_if_separable()
     if problem.hard and not loop.interrupted and not np.isfinite(loop.result().certificate.primal):
         loop.raise_if_inseparable(problem.live)
     return loop.result()
+
+
+def judge(problem: Problem, w: Floats, b: float, alpha: Floats, iterations: int) -> Fit:
+    """The fit of a solution that was found in one piece."""
+    certificate = certify(problem, w, b, alpha)
+    seen = certificate.primal, certificate.dual, certificate.gap
+    return Fit(w, b, certificate, iterations, [Record(iterations, 0.0, *seen, problem.rows.n, proved=True)])
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """BLAS's own threads would change the last bits, and spin on the cores that the kernels need."""
+    limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limit
 
 
 @cache
@@ -124,6 +147,10 @@ class _Loop:
                 heaviest = live[np.argsort(-iterate.alpha[live])[: min(4 * self.problem.rows.d + 4, 5000)]]
                 self.raise_if_inseparable(heaviest)
                 self.raise_if_inseparable(live)
+        if iterate.separates:
+            proof = proof_of_separation(self.problem, iterate.w, iterate.b)
+            if proof is not None:
+                raise proof
         if not final:
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
@@ -134,7 +161,28 @@ class _Loop:
         self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)
         if self.best is None or certificate.relative_gap <= self.best.certificate.relative_gap:
             self.best = Fit(w.copy(), b, certificate, iterate.iterations, self.history)
-        return certificate.relative_gap <= self.tol
+        if certificate.relative_gap > self.tol:
+            return False
+        self.raise_if_separable()
+        return True
+
+    def raise_if_separable(self) -> None:
+        """Raises the proof that there is no maximum likelihood, where that is what is asked for.
+
+        There is one if Σ αᵢyᵢxᵢ = 0 with all αᵢ well above 0: a hyperplane with all rows on its right side would have
+        Σ αᵢmᵢ > 0. Where some αᵢ are close to 0, a linear program decides.
+        """
+        problem = self.problem
+        if problem.penalised or not np.isfinite(problem.loss.upper):
+            return
+        certificate = self.result().certificate
+        shares = problem.narrow(certificate.alpha) / problem.narrow(problem.c)
+        if np.isfinite(certificate.dual) and shares.min() > 1e-6:
+            return
+        if problem.rows.nonzeros <= LARGEST_PROGRAM:
+            proof = find_separation(problem)
+            if proof is not None:
+                raise proof
 
     def _record(self, iterate: Iterate, primal: float, dual: float, gap: float, *, proved: bool) -> None:
         seconds = time.perf_counter() - self.began
@@ -158,4 +206,5 @@ class _Loop:
 
 def _warm(problem: Problem, start: Start) -> Iterate:
     alpha = problem.feasible(start.alpha)
-    return Iterate(problem.weights(alpha), start.b, alpha, np.inf, -np.inf, 0.0, problem.rows.n, 0)
+    w = problem.weights(alpha) if start.w is None else start.w
+    return Iterate(w, start.b, alpha, np.inf, -np.inf, 0.0, problem.rows.n, 0)

@@ -50,6 +50,16 @@ class Rows:
         """‖xᵢ‖² of every row."""
         return _core.square_norms(self.core, self.threads)
 
+    def column_squares(self, weight: Floats) -> Floats:
+        """Σ weightᵢxᵢⱼ² of every column j."""
+        if not isinstance(self.X, np.ndarray):
+            weighted = np.repeat(weight, np.diff(self.X.indptr)) * self.X.data.astype(np.float64) ** 2
+            return np.asarray(np.bincount(self.X.indices, weighted, minlength=self.d), dtype=np.float64)
+        total, step = np.zeros(self.d), max(1, (1 << 20) // self.d)
+        for begin in range(0, self.n, step):
+            total += weight[begin : begin + step] @ self.X[begin : begin + step].astype(np.float64) ** 2
+        return total
+
     def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
         """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""
         return _core.gram(self.core, weight, shift, border, max(self.threads, self.gram_threads))

@@ -1,7 +1,10 @@
 """ESTIMATOR: the scikit-learn face."""
 
 from widemargin.estimators.certifying import certify
+from widemargin.estimators.least_squares_classifier import LeastSquaresClassifier
 from widemargin.estimators.linear_svm import LinearSVM
 from widemargin.estimators.logistic_regression import LogisticRegression
+from widemargin.estimators.mira import MIRA
+from widemargin.estimators.perceptron import Perceptron
 
-__all__ = ["LinearSVM", "LogisticRegression", "certify"]
+__all__ = ["MIRA", "LeastSquaresClassifier", "LinearSVM", "LogisticRegression", "Perceptron", "certify"]

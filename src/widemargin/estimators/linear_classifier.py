@@ -1,155 +1,35 @@
-"""What every linear classifier shares: its input, one fit per class, its fitted attributes, its predictions."""
+"""What every linear classifier shares: how it reads its input, and its predictions."""
 
 from __future__ import annotations
 
 import os
-import time
-import warnings
-from numbers import Integral, Real
-from typing import Any, Self
+from numbers import Integral
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from widemargin import training
-from widemargin.certificate import Certificate, Certificates, InseparableError
 from widemargin.data import Rows
-from widemargin.losses import LOSSES
 from widemargin.model import LinearModel
-from widemargin.problem import Problem
-from widemargin.progress import ProgressLine
-from widemargin.solvers import SOLVERS, Start
 
 Floats = NDArray[np.float64]
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type hints
-    """Minimises ½‖w‖² + Σ cᵢ φ(yᵢ(w·xᵢ + b)) for each class, and keeps the proof."""
+    """The side of a hyperplane for two classes, the highest score for more."""
 
-    C: float
-    loss: str
-    fit_intercept: bool
-    class_weight: Any
-    solver: str
-    tol: float
-    max_iter: int | None
-    n_jobs: int | None
     random_state: Any
-    warm_start: bool
     verbose: int
+    n_jobs: int | None = None
 
     classes_: NDArray[Any]
     coef_: Floats
     intercept_: Floats
     n_iter_: int
-    support_: NDArray[np.intp]
-    dual_coef_: Floats
-    certificate_: Certificate | Certificates
-    history_: list[Any]
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Train on the rows of X with the labels y.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            float32 and float64 are taken as they are, dense in C or F order and CSR with indices of 32 or 64 bits;
-            everything else is converted. Row weights of 0 leave rows out, whole numbers repeat them.
-        y : array of shape (n_samples,)
-            Two or more classes, of any type.
-        sample_weight : array of shape (n_samples,), optional
-            Multiplies the strength of each row.
-
-        Returns
-        -------
-        The fitted estimator.
-
-        """
-        began = time.perf_counter()
-        classes, problems = self.problems(X, y, sample_weight)
-        starts = self._warm_starts(problems, classes)
-        fits: list[training.Fit] = []
-        for k, problem in enumerate(problems):
-            label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
-            with ProgressLine(label, self.tol, verbose=int(self.verbose), began=began) as line:
-                try:
-                    fits.append(
-                        training.fit(
-                            problem,
-                            solver=self.solver,
-                            tol=self.tol,
-                            max_iter=self.max_iter,
-                            seed=self._seed(),
-                            start=starts[k] if starts else None,
-                            watch=line.show,
-                        )
-                    )
-                except InseparableError as error:
-                    if len(problems) > 2:
-                        error.add_note(f"This is for the class {classes[k]} against the rest.")
-                    raise
-            if fits[-1].interrupted:
-                break
-        self._keep(fits, problems, classes)
-        return self
-
-    def problems(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[NDArray[Any], list[Problem]]:
-        """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
-        self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True)
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if (weights < 0).any():
-            at = int(np.argmax(weights < 0))
-            raise ValueError(f"sample_weight[{at}] is {weights[at]:g}; weights must be at least 0")
-        classes = np.unique(y[weights > 0])
-        if len(classes) < 2:
-            found = f"only one class, {classes[0]}," if len(classes) else "no class"
-            raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
-        strengths = self._strengths(y, classes, weights)
-        rows = Rows(X, self._threads())
-        targets = classes if len(classes) > 2 else classes[1:]
-        return classes, [
-            Problem(rows, np.where(y == target, 1.0, -1.0), strengths, LOSSES[self.loss], bool(self.fit_intercept))
-            for target in targets
-        ]
-
-    def _keep(self, fits: list[training.Fit], problems: list[Problem], classes: NDArray[Any]) -> None:
-        interrupted = fits[-1].interrupted
-        if interrupted and len(fits) < len(problems):
-            raise KeyboardInterrupt
-        self.classes_ = classes
-        self.coef_ = np.array([fit.w for fit in fits])
-        self.intercept_ = np.array([fit.b for fit in fits])
-        self.n_iter_ = max(fit.iterations for fit in fits)
-        signed = np.array([fit.alpha * problem.y for fit, problem in zip(fits, problems, strict=True)])
-        self.support_ = np.unique(np.concatenate([fit.certificate.support for fit in fits]))
-        self.dual_coef_ = signed[:, self.support_]
-        certificates = tuple(fit.certificate for fit in fits)
-        self.certificate_ = certificates[0] if len(fits) == 1 else Certificates(tuple(classes), certificates)
-        self.history_ = fits[0].history if len(fits) == 1 else [fit.history for fit in fits]
-        if interrupted:
-            raise KeyboardInterrupt
-        reached = self.certificate_.relative_gap
-        if reached > self.tol:
-            advice = "scale the columns of X, or ask for a larger tol"
-            if np.isinf(self.C):
-                advice = "the classes may touch or overlap: use a finite C"
-            elif self.max_iter is not None:
-                advice = "raise max_iter"
-            elif self.solver != "auto":
-                advice = "use solver='auto'"
-            warnings.warn(
-                f"the relative gap is {reached:.1e} after {self.n_iter_} iterations, asked for was tol={self.tol:.1e}; "
-                f"{advice}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def decision_function(self, X: Any) -> Floats:
         """w·x + b for each row: of shape (n_samples,) for two classes, (n_samples, n_classes) for more."""
@@ -168,78 +48,23 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         )
         return LinearModel(self.coef_, self.intercept_, self.classes_), Rows(X, self._threads())
 
-    def _check_parameters(self) -> None:
-        """Every parameter acts or raises."""
-        if not isinstance(self.C, Real) or not self.C > 0:
-            raise ValueError(f"C={self.C!r}; it must be a number > 0")
-        if self.loss not in LOSSES:
-            usable = [name for name in LOSSES if name != "perceptron"]
-            raise ValueError(f"loss={self.loss!r}; choose from {', '.join(map(repr, usable))}")
-        if self.loss == "perceptron":
-            raise ValueError("loss='perceptron' with the penalty ½‖w‖² is minimised by w = 0; use loss='hinge'")
-        if np.isinf(self.C) and np.isinf(LOSSES[self.loss].kink):
-            raise ValueError(
-                f"C=inf is the hard margin, which the {self.loss} loss does not have; use a finite C, or a LinearSVM "
-                "with loss='hinge'"
-            )
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver={self.solver!r}; choose from {', '.join(map(repr, SOLVERS))}")
-        if not isinstance(self.tol, Real) or not self.tol > 0:
-            raise ValueError(f"tol={self.tol!r}; it must be a number > 0, the relative gap to reach")
-        for name in ("fit_intercept", "warm_start"):
+    def _read(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, NDArray[Any]]:
+        """X as the kernels take it and y as an array, or an error that says what is wrong with them."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True, reset=reset
+        )
+        check_classification_targets(y)
+        return X, y
+
+    def _check_switches(self, *names: str) -> None:
+        """Every switch is on or off, and the other numbers that all classifiers have are what they should be."""
+        for name in names:
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name}={getattr(self, name)!r}; it must be True or False")
         if not isinstance(self.verbose, Integral | np.bool_) or self.verbose < 0:
             raise ValueError(f"verbose={self.verbose!r}; it must be 0, 1 or 2")
-        if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 1):
-            raise ValueError(
-                f"max_iter={self.max_iter!r}; it must be a whole number ≥ 1, or None for as many as it takes"
-            )
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs={self.n_jobs!r}; it must be a whole number ≠ 0, or None for all cores")
-
-    def _strengths(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
-        """cᵢ = C × class weight × sample weight."""
-        place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
-        totals = np.bincount(place, weights=weights, minlength=len(classes))
-        per_class = np.ones(len(classes))
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            per_class = totals.sum() / (len(classes) * totals)
-        elif isinstance(self.class_weight, dict):
-            unknown = [key for key in self.class_weight if key not in classes]
-            unnamed = [name for name in classes.tolist() if name not in self.class_weight]
-            if unknown and unnamed:  # a slip; names of classes that a fold happens to lack are none
-                raise ValueError(
-                    f"class_weight names {unknown[0]!r}, which is not a class of y, and leaves out {unnamed[0]!r}; "
-                    f"the classes are {classes.tolist()}"
-                )
-            per_class = np.array([self.class_weight.get(name, 1.0) for name in classes], dtype=float)
-            if not ((per_class > 0) & (per_class < np.inf)).all():
-                raise ValueError(f"class_weight={self.class_weight!r}; weights of classes must be finite and > 0")
-        elif self.class_weight is not None:
-            raise ValueError(f"class_weight={self.class_weight!r}; it must be a dict, 'balanced' or None")
-        strength: Floats = per_class[place] * weights
-        if np.isinf(self.C):
-            return np.where(strength > 0, np.inf, 0.0)
-        with np.errstate(over="ignore"):
-            strength *= self.C
-        if not np.isfinite(strength).all():
-            raise ValueError(f"C={self.C:g} times the weights is too large a number; use a smaller C, or C=inf")
-        return strength
-
-    def _warm_starts(self, problems: list[Problem], classes: NDArray[Any]) -> list[Start] | None:
-        """The last fit's dual variables, 0 for rows that have come since; None if they are no start for this one."""
-        if not self.warm_start or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, classes):
-            return None
-        n = problems[0].rows.n
-        if len(self.support_) and self.support_[-1] >= n:
-            return None
-        starts = []
-        for problem, signed, b in zip(problems, self.dual_coef_, self.intercept_, strict=True):
-            alpha = np.zeros(n)
-            alpha[self.support_] = signed * problem.y[self.support_]
-            starts.append(Start(alpha, float(b)))
-        return starts
 
     def _threads(self) -> int:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -257,3 +82,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def signs(y: NDArray[Any], classes: NDArray[Any]) -> list[Floats]:
+    """±1 for each class against the rest; for two classes, for the second against the first."""
+    targets = classes if len(classes) > 2 else classes[1:]
+    return [np.where(y == target, 1.0, -1.0) for target in targets]

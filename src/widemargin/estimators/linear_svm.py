@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from widemargin.estimators.linear_classifier import LinearClassifier
+from widemargin.estimators.certified_classifier import CertifiedClassifier
+from widemargin.solvers import Solver
 
 
-class LinearSVM(LinearClassifier):
+class LinearSVM(CertifiedClassifier):
     """Linear support vector machine, trained to a proved relative duality gap.
 
     Minimises ½‖w‖² + Σ cᵢ φ(yᵢ(w·xᵢ + b)) with cᵢ = C × class weight × sample weight; the bias b is not penalised.
@@ -17,15 +18,20 @@ class LinearSVM(LinearClassifier):
     ----------
     C : float, default=1.0
         Strength of the loss against the penalty. ``inf`` is the hard margin: the exact separator, or an
-        :class:`~widemargin.InseparableError` with the proof that there is none.
+        :class:`~widemargin.InseparableError` with the proof that there is none. With the logistic and the squared loss,
+        which have no hard margin, it leaves the penalty out.
     loss : {"hinge", "squared_hinge", "logistic", "squared"}, default="hinge"
         φ(m) of the margin m: max(0, 1−m), its square, log(1 + e^−m), or (1−m)².
     fit_intercept : bool, default=True
         Whether there is a bias b.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of each class; "balanced" gives every class the same total weight.
-    solver : {"auto", "dual_cd", "interior_point"}, default="auto"
-        "auto" picks, and changes its mind when the one it picked crawls.
+    solver : str or solver, default="auto"
+        "auto" picks between "dual_cd" and "interior_point", and changes its mind when the one it picked crawls. The
+        others are those of the lecture notes: "smo", "hildreth" and "qp" for the dual, "least_squares" for
+        loss="squared", "pegasos", "sgd" and "subgradient" for the primal, whose gap falls slowly.
+        ``widemargin.solvers.Pegasos``, ``Sgd`` and ``Subgradient`` have parameters of their own:
+        ``solver=Pegasos(average=True)``.
     tol : float, default=1e-3
         The relative duality gap to prove.
     max_iter : int or None, default=None
@@ -34,7 +40,7 @@ class LinearSVM(LinearClassifier):
         Threads of our own; None for all cores, −1 too. The result is the same, to the last bit, whatever their number.
         The small matrices of `interior_point` are factored by LAPACK, with its own threads.
     random_state : int, RandomState or None, default=None
-        Seed of the order in which `dual_cd` visits the rows; None is the same order every time. Nothing else is random.
+        Seed of the order in which rows are visited or drawn; None is the same order every time. Nothing else is random.
     warm_start : bool, default=False
         Whether to begin where the last fit ended. `interior_point` only checks whether that is good enough already.
     verbose : int, default=0
@@ -73,7 +79,7 @@ class LinearSVM(LinearClassifier):
         loss: str = "hinge",
         fit_intercept: bool = True,
         class_weight: Any = None,
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
         n_jobs: int | None = None,

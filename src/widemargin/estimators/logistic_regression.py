@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from widemargin.estimators.linear_classifier import LinearClassifier
+from widemargin.estimators.certified_classifier import CertifiedClassifier
 from widemargin.losses import sigmoid
+from widemargin.solvers import Solver
 
 Floats = NDArray[np.float64]
 
 
-class LogisticRegression(LinearClassifier):
+class LogisticRegression(CertifiedClassifier):
     """L2-penalised logistic regression, trained to a proved relative duality gap.
 
     Minimises ½‖w‖² + Σ cᵢ log(1 + exp(−yᵢ(w·xᵢ + b))); the bias b is not penalised. Several classes are trained one
     against the rest, and their probabilities scaled to sum to 1. Parameters and attributes are those of
-    :class:`~widemargin.LinearSVM`, without ``loss``; C must be finite.
+    :class:`~widemargin.LinearSVM`, without ``loss``. ``C=inf`` is the maximum likelihood, without a penalty, or a
+    :class:`~widemargin.SeparableError` with the hyperplane that proves that there is none.
 
     Examples
     --------
@@ -37,7 +39,7 @@ class LogisticRegression(LinearClassifier):
         *,
         fit_intercept: bool = True,
         class_weight: Any = None,
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
         n_jobs: int | None = None,

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from widemargin.problem import Problem
 from widemargin.solvers.auto import auto
 from widemargin.solvers.dual_cd import dual_cd
+from widemargin.solvers.hildreth import dual_by_hildreth, hildreth
 from widemargin.solvers.interior_point import interior_point
 from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.lazy_weights import LazyWeights
+from widemargin.solvers.least_squares import least_squares
+from widemargin.solvers.mira import MiraRule
+from widemargin.solvers.pegasos import Pegasos
+from widemargin.solvers.perceptron import PerceptronRule
+from widemargin.solvers.qp import qp
+from widemargin.solvers.sgd import Sgd
+from widemargin.solvers.smo import smo
+from widemargin.solvers.subgradient import Subgradient
 
-__all__ = ["SOLVERS", "Iterate", "Solver", "Start"]
+__all__ = [
+    "SOLVERS",
+    "Iterate",
+    "LazyWeights",
+    "Method",
+    "MiraRule",
+    "Pegasos",
+    "PerceptronRule",
+    "Sgd",
+    "Solver",
+    "Start",
+    "Subgradient",
+    "choose",
+    "hildreth",
+]
 
 
 class Solver(Protocol):
@@ -21,5 +45,50 @@ class Solver(Protocol):
         """Iterates that claim a relative gap; those that claim at most `tol` are checked by the caller."""
 
 
+class Method(NamedTuple):
+    """A solver and what it can be asked for."""
+
+    solve: Solver
+    losses: tuple[str, ...]
+    #: Whether it takes C = ∞.
+    hard: bool
+    #: Whether it reaches any tolerance, or slows down on the way as stochastic methods do.
+    exact: bool = True
+
+
+_ALL = ("hinge", "squared_hinge", "logistic", "squared", "perceptron")
+_QUADRATIC = ("hinge", "squared_hinge")
+
 #: Every solver by its name.
-SOLVERS: dict[str, Solver] = {"auto": auto, "dual_cd": dual_cd, "interior_point": interior_point}
+SOLVERS: dict[str, Method] = {
+    "auto": Method(auto, _ALL, hard=True),
+    "dual_cd": Method(dual_cd, _ALL, hard=True),
+    "interior_point": Method(interior_point, _ALL, hard=True),
+    "hildreth": Method(dual_by_hildreth, _QUADRATIC, hard=True),
+    "smo": Method(smo, ("hinge",), hard=True),
+    "qp": Method(qp, (*_QUADRATIC, "squared"), hard=True),
+    "least_squares": Method(least_squares, ("squared",), hard=False),
+    "pegasos": Method(Pegasos(), ("hinge",), hard=False, exact=False),
+    "sgd": Method(Sgd(), ("hinge", "squared_hinge", "logistic", "squared"), hard=False, exact=False),
+    "subgradient": Method(Subgradient(), ("hinge", "squared_hinge", "logistic", "squared"), hard=False, exact=False),
+}
+
+
+def choose(solver: str | Solver, problem: Problem) -> Solver:
+    """The solver of that name, or the one given, if it can serve this problem; an error that names those that can."""
+    name = solver if isinstance(solver, str) else getattr(solver, "name", None)
+    if name not in SOLVERS:
+        raise ValueError(
+            f"solver={solver!r}; choose from {', '.join(map(repr, SOLVERS))}, or give one of "
+            "widemargin.solvers.Pegasos, Sgd and Subgradient"
+        )
+    method, loss = SOLVERS[name], problem.loss.name
+    able = [other for other, its in SOLVERS.items() if loss in its.losses and (its.hard or not problem.hard)]
+    if not problem.penalised:
+        able = ["auto"]
+    if name not in able:
+        needs = f"needs the {' or '.join(method.losses)} loss, got {loss!r}"
+        if loss in method.losses:
+            needs = "needs a finite C" if problem.penalised else "needs a penalty, which C=inf leaves out"
+        raise ValueError(f"{name} {needs}; use {', '.join(map(repr, able))}")
+    return method.solve if isinstance(solver, str) else solver

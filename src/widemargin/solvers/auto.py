@@ -14,6 +14,8 @@ from widemargin.problem import Problem
 from widemargin.solvers.dual_cd import dual_cd
 from widemargin.solvers.interior_point import interior_point, operations
 from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.least_squares import least_squares
+from widemargin.solvers.maximum_likelihood import maximum_likelihood
 
 #: The largest linear system that the interior point may build.
 LARGEST_SYSTEM = 5000
@@ -23,6 +25,10 @@ AT_ONCE = 2e7
 
 def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Coordinate descent while it promises to finish first, the interior point otherwise."""
+    if not problem.penalised:
+        closed = least_squares if problem.loss.name == "squared" else maximum_likelihood
+        yield from closed(problem, tol=tol)
+        return
     rows = problem.rows
     possible = min(rows.n, rows.d) <= LARGEST_SYSTEM
     steps = 8 if problem.loss.smooth else 18

@@ -25,6 +25,8 @@ BALANCE = 1 / 30
 MANY = 1_000_000
 #: Shards are merged at most this often per pass.
 ROUNDS = 32
+#: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
+RETURN = 0.01
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -45,6 +47,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         inverse_rho = 1.0
     nonzeros_per_row = rows.nonzeros / rows.n
     active, above, below = everyone.copy(), np.inf, -np.inf
+    whole, whole_claim = True, np.inf
     dual, visited, unseen, iteration = 0.0, 0, 0, 0
     while visited < PASSES * len(everyone):
         iteration += 1
@@ -80,8 +83,12 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         yield Iterate(w, b, alpha, dual + abs(gap), dual, claim, len(active), iteration, inseparable=hopeless)
         active = active[active >= 0]
         above, below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
-        if claim <= tol or not len(active):  # the caller was not content: some row was shrunk too soon
+        if whole:
+            whole_claim = claim
+        whole = claim <= max(tol, RETURN * whole_claim) or not len(active)
+        if whole:  # the caller was not content, or the rows in play are solved far better than the others may be
             active, above, below = everyone.copy(), np.inf, -np.inf
+        if claim <= tol:
             tol *= 0.8
 
 

@@ -108,14 +108,14 @@ def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[I
             return
         system.weigh(c * loss.curvature(m))
         step = system.solve(np.zeros(n), w - implied, balance)
-        t = _line_search(problem, w, m, step.w, step.m)
+        t = line_search(problem, w, m, step.w, step.m)
         w, b, m = w + t * step.w, b + t * step.b, m + t * step.m
 
 
-def _line_search(problem: Problem, w: Floats, m: Floats, dw: Floats, dm: Floats) -> float:
+def line_search(problem: Problem, w: Floats, m: Floats, dw: Floats, dm: Floats) -> float:
     """The root t of the objective's slope along the step, which only rises: Newton's method inside a bracket."""
     loss, c = problem.loss, problem.c
-    linear, quadratic = inner(w, dw), inner(dw, dw)
+    linear, quadratic = (inner(w, dw), inner(dw, dw)) if problem.penalised else (0.0, 0.0)
     start = linear + inner(c * loss.slope(m), dm)
     t, low, high = 1.0, 0.0, np.inf
     for _ in range(60):

@@ -12,10 +12,11 @@ Floats = NDArray[np.float64]
 
 
 class Start(NamedTuple):
-    """A dual point and a bias to begin at."""
+    """A dual point and a bias to begin at; w, where it is known, may already do."""
 
     alpha: Floats
     b: float
+    w: Floats | None = None
 
 
 @dataclass
@@ -37,3 +38,5 @@ class Iterate:
     iterations: int
     #: The hard margin looks impossible: the classes seem to have a point in common.
     inseparable: bool = False
+    #: The hyperplane has every row on its right side, where there is no penalty to keep w from growing for ever.
+    separates: bool = False

@@ -2,8 +2,9 @@
 
 Given weights D ≥ 0 on the rows, find Δw, Δb and Δα with
 
-    Δw = XᵀYΔα − r_w,    yᵀΔα = −r_b,    Δα = D(r − Δm),    Δm = Y(XΔw + Δb).
+    Δw = XᵀYΔα − r_w,    yᵀΔα = −r_b,    Δα = D(r − Δm),    Δm = Y(XΔw + Δb)
 
+(without a penalty: 0 = XᵀYΔα − r_w, for tall data only).
 Eliminating Δα leaves d + 1 unknowns (tall data), eliminating Δw leaves n (wide data); either way the matrix is positive
 definite.
 """
@@ -65,7 +66,7 @@ class Tall(NormalEquations):
         self.weights = weights
         matrix = problem.rows.gram(weights, self.shift, border=problem.fit_intercept)
         diagonal = np.einsum("ii->i", matrix)
-        diagonal[: problem.rows.d] += 1.0
+        diagonal[: problem.rows.d] += float(problem.penalised)
         self.factor = Factor(matrix)
 
     def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:

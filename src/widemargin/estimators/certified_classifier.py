@@ -1,0 +1,206 @@
+"""What every classifier with a proof shares: its problems, one fit per class, its fitted attributes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight
+
+from widemargin import training
+from widemargin.certificate import Certificate, Certificates, InseparableError, SeparableError
+from widemargin.data import Rows
+from widemargin.estimators.linear_classifier import LinearClassifier, signs
+from widemargin.losses import LOSSES
+from widemargin.problem import Problem
+from widemargin.progress import ProgressLine
+from widemargin.solvers import Solver, Start, choose
+
+Floats = NDArray[np.float64]
+
+
+class CertifiedClassifier(LinearClassifier):
+    """Minimises ½‖w‖² + Σ cᵢ φ(yᵢ(w·xᵢ + b)) for each class, and keeps the proof."""
+
+    C: float
+    loss: str
+    fit_intercept: bool
+    class_weight: Any
+    solver: str | Solver
+    tol: float
+    max_iter: int | None
+    warm_start: bool
+
+    support_: NDArray[np.intp]
+    dual_coef_: Floats
+    certificate_: Certificate | Certificates
+    history_: list[Any]
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on the rows of X with the labels y.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            float32 and float64 are taken as they are, dense in C or F order and CSR with indices of 32 or 64 bits;
+            everything else is converted. Row weights of 0 leave rows out, whole numbers repeat them.
+        y : array of shape (n_samples,)
+            Two or more classes, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies the strength of each row.
+
+        Returns
+        -------
+        The fitted estimator.
+
+        """
+        began = time.perf_counter()
+        classes, problems = self.problems(X, y, sample_weight)
+        starts = self._warm_starts(problems, classes)
+        fits: list[training.Fit] = []
+        for k, problem in enumerate(problems):
+            label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
+            with ProgressLine(label, self.tol, verbose=int(self.verbose), began=began) as line:
+                try:
+                    fits.append(
+                        training.fit(
+                            problem,
+                            solver=self.solver,
+                            tol=self.tol,
+                            max_iter=self.max_iter,
+                            seed=self._seed(),
+                            start=starts[k] if starts else None,
+                            watch=line.show,
+                        )
+                    )
+                except (InseparableError, SeparableError) as error:
+                    if len(problems) > 2:
+                        error.add_note(f"This is for the class {classes[k]} against the rest.")
+                    raise
+            if fits[-1].interrupted:
+                break
+        self._keep(fits, problems, classes)
+        self._warn_if_short()
+        return self
+
+    def problems(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[NDArray[Any], list[Problem]]:
+        """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
+        self._check_parameters()
+        X, y = self._read(X, y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if (weights < 0).any():
+            at = int(np.argmax(weights < 0))
+            raise ValueError(f"sample_weight[{at}] is {weights[at]:g}; weights must be at least 0")
+        classes = np.unique(y[weights > 0])
+        if len(classes) < 2:
+            found = f"only one class, {classes[0]}," if len(classes) else "no class"
+            raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
+        strengths = self._strengths(y, classes, weights)
+        rows = Rows(X, self._threads())
+        loss = LOSSES[self.loss]
+        penalised = bool(np.isfinite(self.C)) or bool(np.isfinite(loss.kink))
+        problems = [
+            Problem(rows, signed, strengths, loss, bool(self.fit_intercept), penalised) for signed in signs(y, classes)
+        ]
+        choose(self.solver, problems[0])
+        return classes, problems
+
+    def _keep(self, fits: list[training.Fit], problems: list[Problem], classes: NDArray[Any]) -> None:
+        interrupted = fits[-1].interrupted
+        if interrupted and len(fits) < len(problems):
+            raise KeyboardInterrupt
+        self.classes_ = classes
+        self.coef_ = np.array([fit.w for fit in fits])
+        self.intercept_ = np.array([fit.b for fit in fits])
+        self.n_iter_ = max(fit.iterations for fit in fits)
+        signed = np.array([fit.alpha * problem.y for fit, problem in zip(fits, problems, strict=True)])
+        self.support_ = np.unique(np.concatenate([fit.certificate.support for fit in fits]))
+        self.dual_coef_ = signed[:, self.support_]
+        certificates = tuple(fit.certificate for fit in fits)
+        self.certificate_ = certificates[0] if len(fits) == 1 else Certificates(tuple(classes), certificates)
+        self.history_ = fits[0].history if len(fits) == 1 else [fit.history for fit in fits]
+        if interrupted:
+            raise KeyboardInterrupt
+
+    def _warn_if_short(self) -> None:
+        reached = self.certificate_.relative_gap
+        if reached > self.tol:
+            advice = "scale the columns of X, or ask for a larger tol"
+            if np.isinf(self.C):
+                advice = "the classes may touch or overlap: use a finite C"
+            elif self.max_iter is not None:
+                advice = "raise max_iter"
+            elif self.solver != "auto":
+                advice = "use solver='auto'"
+            warnings.warn(
+                f"the relative gap is {reached:.1e} after {self.n_iter_} iterations, asked for was tol={self.tol:.1e}; "
+                f"{advice}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _check_parameters(self) -> None:
+        """Every parameter acts or raises."""
+        if not isinstance(self.C, Real) or not self.C > 0:
+            raise ValueError(f"C={self.C!r}; it must be a number > 0")
+        if self.loss not in LOSSES:
+            usable = [name for name in LOSSES if name != "perceptron"]
+            raise ValueError(f"loss={self.loss!r}; choose from {', '.join(map(repr, usable))}")
+        if self.loss == "perceptron":
+            raise ValueError("loss='perceptron' with the penalty ½‖w‖² is minimised by w = 0; use loss='hinge'")
+        if not isinstance(self.tol, Real) or not self.tol > 0:
+            raise ValueError(f"tol={self.tol!r}; it must be a number > 0, the relative gap to reach")
+        self._check_switches("fit_intercept", "warm_start")
+        if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 1):
+            raise ValueError(
+                f"max_iter={self.max_iter!r}; it must be a whole number ≥ 1, or None for as many as it takes"
+            )
+
+    def _strengths(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
+        """cᵢ = C × class weight × sample weight."""
+        place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
+        totals = np.bincount(place, weights=weights, minlength=len(classes))
+        per_class = np.ones(len(classes))
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            per_class = totals.sum() / (len(classes) * totals)
+        elif isinstance(self.class_weight, dict):
+            unknown = [key for key in self.class_weight if key not in classes]
+            unnamed = [name for name in classes.tolist() if name not in self.class_weight]
+            if unknown and unnamed:  # a slip; names of classes that a fold happens to lack are none
+                raise ValueError(
+                    f"class_weight names {unknown[0]!r}, which is not a class of y, and leaves out {unnamed[0]!r}; "
+                    f"the classes are {classes.tolist()}"
+                )
+            per_class = np.array([self.class_weight.get(name, 1.0) for name in classes], dtype=float)
+            if not ((per_class > 0) & (per_class < np.inf)).all():
+                raise ValueError(f"class_weight={self.class_weight!r}; weights of classes must be finite and > 0")
+        elif self.class_weight is not None:
+            raise ValueError(f"class_weight={self.class_weight!r}; it must be a dict, 'balanced' or None")
+        strength: Floats = per_class[place] * weights
+        if np.isinf(self.C):  # the hard margin, or the loss without a penalty
+            return np.where(strength > 0, np.inf, 0.0) if np.isfinite(LOSSES[self.loss].kink) else strength
+        with np.errstate(over="ignore"):
+            strength *= self.C
+        if not np.isfinite(strength).all():
+            raise ValueError(f"C={self.C:g} times the weights is too large a number; use a smaller C, or C=inf")
+        return strength
+
+    def _warm_starts(self, problems: list[Problem], classes: NDArray[Any]) -> list[Start] | None:
+        """The last fit's dual variables, 0 for rows that have come since; None if they are no start for this one."""
+        if not self.warm_start or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, classes):
+            return None
+        n = problems[0].rows.n
+        if len(self.support_) and self.support_[-1] >= n:
+            return None
+        starts = []
+        same_columns = self.coef_.shape[1] == problems[0].rows.d
+        for problem, signed, w, b in zip(problems, self.dual_coef_, self.coef_, self.intercept_, strict=True):
+            alpha = np.zeros(n)
+            alpha[self.support_] = signed * problem.y[self.support_]
+            starts.append(Start(alpha, float(b), w if same_columns else None))
+        return starts

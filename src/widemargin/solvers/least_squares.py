@@ -1,0 +1,229 @@
+"""Least squares, penalised or not, in closed form or by conjugate gradients.
+
+min ½π‖w‖² + Σ cᵢ(w·xᵢ + b − tᵢ)²  with π = 1 or 0, for any number of targets t at once. Writing z = x − mean(x), which
+takes the bias out of the problem, the optimum solves (2ZᵀCZ + πI) w = 2ZᵀCt.
+
+- Tall or wide data: Cholesky of that matrix or of the Gram matrix of the rows, then refinement with residuals that are
+  computed from X itself, which wins back the digits that squaring the condition number loses.
+- Where that fails, columns being (nearly) dependent: the singular value decomposition, and the w of least norm.
+- Too large for both: conjugate gradients, scaled by the columns' norms. The gap is half the squared gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, svd
+
+from widemargin.data import Rows
+from widemargin.problem import Problem, inner
+from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.sight import Sight
+
+Floats = NDArray[np.float64]
+
+#: The most unknowns of a matrix to factor.
+LARGEST_SYSTEM = 3000
+#: The most numbers of a dense matrix to decompose: 1.6 GB.
+LARGEST_SVD = 200_000_000
+#: Sparser than this, columns are not centred before they are squared: there is little to lose.
+DENSE_ENOUGH = 0.2
+#: Corrections, and the relative size at which the last one counts as rounding.
+REFINEMENTS, SETTLED = 12, 1e-11
+#: The share of the gradient at 0 that counts as none where no gap can be proved on the way.
+ROUNDED = 1e-13
+#: After this many steps conjugate gradients give up.
+STEPS = 5000
+
+
+class Solution(NamedTuple):
+    """A row of w and a bias per target, and the steps it took."""
+
+    w: Floats
+    b: Floats
+    iterations: int
+
+
+def least_squares(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
+    """The solution, as one iterate; a sharper one if that does not do."""
+    for sharper in (1.0, 1e-3, 1e-6):
+        found = solve(
+            problem.rows,
+            problem.y[:, None],
+            problem.c,
+            penalty=float(problem.penalised),
+            fit_intercept=problem.fit_intercept,
+            tol=sharper * tol,
+        )
+        w, b = found.w[0], float(found.b[0])
+        alpha = 2 * problem.c * (1 - problem.margins(w, b))
+        yield Sight(problem).of(w, b, alpha, found.iterations)
+
+
+def solve(
+    rows: Rows,
+    targets: Floats,
+    c: Floats,
+    *,
+    penalty: float,
+    fit_intercept: bool,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+) -> Solution:
+    """The best w and b for every column of the targets; `tol` is the relative gap where there is no closed form."""
+    equations = _Equations(rows, targets, c, penalty, fit_intercept)
+    if min(rows.n, rows.d) <= LARGEST_SYSTEM:
+        factored = _by_columns if rows.d <= rows.n else _by_rows
+        w = factored(equations)
+        if w is None and rows.n * rows.d <= LARGEST_SVD:
+            w = _by_singular_values(equations)
+        if w is not None:
+            return Solution(w, equations.bias(w), 1)
+    return _by_conjugate_gradients(equations, tol, STEPS if max_iter is None else max_iter)
+
+
+class _Equations:
+    """The normal equations with the bias taken out: what they ask of w, and by how much a w misses it."""
+
+    def __init__(self, rows: Rows, targets: Floats, c: Floats, penalty: float, fit_intercept: bool) -> None:
+        self.rows, self.c, self.penalty, self.fit_intercept = rows, c, penalty, fit_intercept
+        total = float(c.sum())
+        self.mean = rows.combine(c / total) if fit_intercept else np.zeros(rows.d)
+        self.mean_target = (c / total) @ targets if fit_intercept else np.zeros(targets.shape[1])
+        self.targets = targets - self.mean_target
+
+    def bias(self, w: Floats) -> Floats:
+        return np.asarray(self.mean_target - w @ self.mean) if self.fit_intercept else np.zeros(len(w))
+
+    def residual(self, w: Floats, k: int) -> Floats:
+        """t − Zw for target k."""
+        return self.targets[:, k] - (self.rows.scores(w) - inner(self.mean, w))
+
+    def pull(self, residual: Floats, w: Floats) -> Floats:
+        """2ZᵀC·residual − πw, which is 0 at the optimum."""
+        weighted = 2 * self.c * residual
+        shifted = inner(weighted, np.ones(len(weighted))) * self.mean if self.fit_intercept else 0.0
+        return self.rows.combine(weighted) - shifted - self.penalty * w
+
+
+def _by_columns(equations: _Equations) -> Floats | None:
+    """Cholesky of 2ZᵀCZ + πI, its diagonal scaled to 1; None if the columns are too nearly dependent for it."""
+    rows, mean = equations.rows, equations.mean
+    centred = equations.fit_intercept and rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
+    matrix = rows.gram(2 * equations.c, mean if centred else None, border=False)
+    if equations.fit_intercept and not centred:
+        matrix -= 2 * float(equations.c.sum()) * np.outer(mean, mean)
+    diagonal = np.einsum("ii->i", matrix)
+    diagonal += equations.penalty
+    diagonal[diagonal <= 0] = 1.0  # an empty column gets weight 0
+    scale = 1 / np.sqrt(diagonal)
+    matrix *= scale[:, None]
+    matrix *= scale
+    solver = _cholesky(matrix)
+    if solver is None:
+        return None
+
+    def change(w: Floats, k: int) -> Floats:
+        return np.asarray(scale * solver(scale * equations.pull(equations.residual(w, k), w)))
+
+    return _refined(change, rows.d, equations.targets.shape[1], unit=1 / scale)
+
+
+def _by_rows(equations: _Equations) -> Floats | None:
+    """Cholesky of ZZᵀ + πC⁻¹/2, for w = Zᵀβ with Σβ = 0; None if the rows are too nearly dependent for it."""
+    rows, live = equations.rows, np.flatnonzero(equations.c > 0)
+    matrix = rows.outer()[np.ix_(live, live)]
+    if equations.fit_intercept:
+        across = rows.scores(equations.mean)[live]
+        matrix -= across[:, None] + across - inner(equations.mean, equations.mean)
+        matrix += np.diagonal(matrix).mean()  # Σβ = 0: that changes nothing but the pivots
+    ridge = equations.penalty / (2 * equations.c[live])
+    np.einsum("ii->i", matrix)[...] += ridge
+    solver = _cholesky(matrix)
+    if solver is None:
+        return None
+    ones = solver(np.ones(len(live)))
+
+    def weights(beta: Floats) -> Floats:
+        wide = np.zeros(rows.n)
+        wide[live] = beta
+        return rows.combine(wide)
+
+    def change(beta: Floats, k: int) -> Floats:
+        solved = solver(equations.residual(weights(beta), k)[live] - ridge * beta)
+        return solved - ones * (solved.sum() / ones.sum()) if equations.fit_intercept else solved
+
+    found = _refined(change, len(live), equations.targets.shape[1], unit=np.ones(len(live)))
+    return None if found is None else np.array([weights(beta) for beta in found])
+
+
+def _cholesky(matrix: Floats) -> Callable[[Floats], Floats] | None:
+    """Solves systems with this matrix, which is overwritten; None if it is not positive definite."""
+    try:
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+
+    def solver(right: Floats) -> Floats:
+        return np.asarray(cho_solve(factor, right, check_finite=False))
+
+    return solver
+
+
+def _refined(change: Callable[[Floats, int], Floats], size: int, targets: int, unit: Floats) -> Floats | None:
+    """0 and the changes it asks for, until they are mere rounding; None if they do not get there."""
+    found = np.zeros((targets, size))
+    for k in range(targets):
+        for _ in range(REFINEMENTS):
+            step = change(found[k], k)
+            found[k] += step
+            if np.linalg.norm(unit * step) <= SETTLED * np.linalg.norm(unit * found[k]):
+                break
+        else:
+            return None
+    return found
+
+
+def _by_singular_values(equations: _Equations) -> Floats:
+    """The w of least norm among the best, whatever the rank."""
+    live = np.flatnonzero(equations.c > 0)
+    root = np.sqrt(2 * equations.c[live])
+    matrix = (equations.rows.take(live) - equations.mean) * root[:, None]
+    left, values, right = svd(matrix, full_matrices=False, overwrite_a=True, check_finite=False, lapack_driver="gesvd")
+    kept = values > max(matrix.shape) * np.finfo(float).eps * values[0]
+    share = np.where(kept, values / np.where(kept, values**2 + equations.penalty, 1.0), 0.0)
+    return np.asarray((((root[:, None] * equations.targets[live]).T @ left) * share) @ right)
+
+
+def _by_conjugate_gradients(equations: _Equations, tol: float, most: int) -> Solution:
+    """Conjugate gradients on the normal equations, every column scaled to the same diagonal."""
+    rows, c, penalty, mean = equations.rows, equations.c, equations.penalty, equations.mean
+    diagonal = 2 * (rows.column_squares(c) - float(c.sum()) * mean**2) + penalty
+    inverse = 1 / np.where(diagonal > 0, diagonal, 1.0)
+    found, steps = np.zeros((equations.targets.shape[1], rows.d)), 0
+    for k, w in enumerate(found):
+        residual = equations.targets[:, k].copy()
+        pull = equations.pull(residual, w)
+        scaled = inverse * pull
+        along, slope = scaled.copy(), inner(pull, scaled)
+        first = slope
+        for step in range(1, most + 1):
+            steps = max(steps, step)
+            scores = rows.scores(along) - inner(mean, along)
+            curvature = 2 * inner(c, scores**2) + penalty * inner(along, along)
+            if curvature <= 0:
+                break
+            length = slope / curvature
+            w += length * along
+            residual -= length * scores
+            pull = equations.pull(residual, w)
+            scaled = inverse * pull
+            before, slope = slope, inner(pull, scaled)
+            primal, gap = penalty * inner(w, w) / 2 + inner(c, residual**2), inner(pull, pull) / 2
+            if gap <= tol * (primal - gap) if penalty else slope <= ROUNDED**2 * first:
+                break
+            along = scaled + (slope / before) * along
+    return Solution(found, equations.bias(found), steps)

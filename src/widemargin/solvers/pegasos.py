@@ -1,0 +1,63 @@
+"""Pegasos: stochastic subgradient steps of 1/(λt) on the hinge loss. The kernel is `sgd.hpp`.
+
+min λ/2 ‖w‖² + (1/n) Σ max(0, 1 − yᵢ w·xᵢ), which is our problem for λ = 1/(nC). Step t draws k rows uniformly and sets
+
+    w ← (1 − 1/t) w + 1/(λtk) Σ yᵢxᵢ  over those with margin below 1;  then, if asked, w ← w·min(1, 1/(√λ‖w‖)).
+
+A step costs the rows' non-zeros. Shalev-Shwartz, Singer, Srebro and Cotter 2011.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+
+from widemargin.problem import Problem
+from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.sgd import PASSES, stochastic
+
+
+@dataclass(frozen=True)
+class Pegasos:
+    """Pegasos as the lecture notes have it; without parameters it has no rate to tune.
+
+    Parameters
+    ----------
+    project : bool
+        Whether to cut w back into the ball of radius 1/√λ, where the optimum lies, after each step.
+    average : bool
+        Whether to answer with the mean of all w instead of the last.
+    batch_size : int
+        How many rows a step draws.
+
+    """
+
+    project: bool = False
+    average: bool = False
+    batch_size: int = 1
+    name: ClassVar[str] = "pegasos"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
+            raise ValueError(f"batch_size={self.batch_size!r}; it must be a whole number ≥ 1")
+
+    def __call__(self, problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
+        """Iterates, one per n rows drawn."""
+        everyone, order = problem.live.astype(np.int64), np.random.default_rng(seed)
+        steps = -(-len(everyone) // self.batch_size)
+        draws = (everyone[order.integers(0, len(everyone), steps * self.batch_size)] for _ in range(PASSES))
+        inverse_lam = float(problem.c.sum())
+        yield from stochastic(
+            problem,
+            draws,
+            rate=inverse_lam,
+            power=1.0,
+            offset=0.0,
+            average=self.average,
+            batch=self.batch_size,
+            radius=float(np.sqrt(inverse_lam)) if self.project else np.inf,
+        )

@@ -1,0 +1,72 @@
+// STOCHASTIC SUBGRADIENT STEPS for every loss, every schedule and any order of the rows.
+//
+//   w ← shrinkₜ·w − (ηₜ/k) Σ gᵢ φ′(mᵢ) yᵢxᵢ,   b ← b − (ηₜ/k) Σ gᵢ φ′(mᵢ) yᵢ,   over the k rows drawn at step t,
+//
+// all margins taken before the step. Which rows, which ηₜ and which shrinking are the caller's: Pegasos, the perceptron
+// and every stochastic method of the lecture notes are this loop with other numbers.
+#pragma once
+
+#include <vector>
+
+#include "../data/rows.hpp"
+#include "../losses.hpp"
+#include "lazy_weights.hpp"
+
+namespace widemargin {
+
+// The perceptron's rule: any score that is not on its label's side is a mistake, 0 too; or it would never leave w = 0.
+struct Mistake {
+    static constexpr const char* name = "mistake";
+    static double slope(double m) { return m <= 0 ? -1.0 : 0.0; }
+};
+
+struct Steps {
+    const Index* draws;  // count × batch rows
+    const double *eta, *shrink;
+    Index count, batch;
+    bool bias;
+    double radius;  // of the ball that w is cut back into; ∞ for none
+};
+
+// Returns how many rows moved w.
+template <class Rule, class Rows>
+[[gnu::noinline]] Index sgd_steps(const Rows& rows, const double* y, const double* g, LazyWeights& weights,
+                                  const Steps& steps) {
+    LazyWeights w = weights;  // on this thread's stack: the compiler keeps its numbers in registers
+    constexpr Index ahead = 4;
+    const Index total = steps.count * steps.batch;
+    const bool projects = steps.radius < inf;
+    std::vector<double> pulls(static_cast<std::size_t>(steps.batch));
+    Index moved = 0;
+    for (Index t = 0; t < steps.count; ++t) {
+        const Index* drawn = steps.draws + t * steps.batch;
+        for (Index k = 0; k < steps.batch; ++k) {
+            const Index later = t * steps.batch + k + ahead;
+            if (later < total) rows.prefetch(steps.draws[later]);
+            const Index i = drawn[k];
+            pulls[static_cast<std::size_t>(k)] = -g[i] * Rule::slope(y[i] * w.score(rows, i));
+        }
+        w.shrink(steps.shrink[t]);
+        const double eta = steps.eta[t] / static_cast<double>(steps.batch);
+        for (Index k = 0; k < steps.batch; ++k) {
+            const double change = eta * pulls[static_cast<std::size_t>(k)];
+            if (change == 0) continue;
+            const Index i = drawn[k];
+            ++moved;
+            if (projects) {
+                const double step = change * y[i] / w.scale;
+                double norm = 0;
+                rows.each(i, [&](Index, double x) { norm += x * x; });
+                w.square += step * (2 * rows.dot(i, w.v) + step * norm);
+            }
+            w.move(rows, i, y[i], change);
+            if (steps.bias) w.b += change * y[i];
+        }
+        if (projects) w.project(steps.radius);
+        w.end_of_step();
+    }
+    weights = w;
+    return moved;
+}
+
+}  // namespace widemargin
