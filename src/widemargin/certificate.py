@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -337,9 +338,10 @@ def find_separation(problem: Problem) -> SeparableError | None:
     scale = np.maximum(abs(signed).max(axis=0).toarray().ravel(), np.finfo(float).tiny)
     scaled = csr_array(signed.multiply(1 / scale))
     margins = csr_array(hstack([scaled, y])) if problem.fit_intercept else scaled
+    both: Any = vstack([margins, -margins]).tocsr()  # the type hints know no sparse A_ub
     found = linprog(
         -np.asarray(margins.T @ np.ones(len(live))).ravel(),
-        A_ub=vstack([margins, -margins]).tocsc(),
+        A_ub=both,
         b_ub=np.append(np.ones(len(live)), np.zeros(len(live))),
         bounds=[(None, None)] * margins.shape[1],
         method="highs-ds",

@@ -1,6 +1,6 @@
 // ROWS: one way to walk over the rows of X, whatever X is made of.
 //
-// A kernel is written once against `dot`, `add`, `each` and `prefetch`; the storage is chosen at compile time. Sums run in double
+// A kernel is written once against `dot`, `add` and `each`; the storage is chosen at compile time. Sums run in double
 // precision whatever the storage, so float32 data trains as accurately as its values allow.
 #pragma once
 
@@ -11,9 +11,10 @@ namespace widemargin {
 
 using Index = std::int64_t;
 
-// Asks for the first cache lines of a range; the machine's own prefetcher follows from there.
+// Asks for the first cache lines of a range; the machine's own prefetcher follows from there. Always inlined: a function
+// that does nothing but prefetch looks useless to the compiler, which would drop the call.
 template <class T>
-void fetch(const T* begin, const T* end) {
+[[gnu::always_inline]] inline void fetch_lines(const T* begin, const T* end) {
     constexpr Index line = 64 / sizeof(T), lines = 8;
     const T* last = end - begin > lines * line ? begin + lines * line : end;
     for (; begin < last; begin += line) __builtin_prefetch(begin);
@@ -39,7 +40,9 @@ struct Contiguous {
         for (Index j = 0; j < d; ++j) w[j] += scale * static_cast<double>(row[j]);
     }
 
-    void prefetch(Index i) const { fetch(x + i * stride, x + i * stride + d); }
+    [[gnu::always_inline]] void fetch_start(Index) const {}
+    [[gnu::always_inline]] void fetch_pages(Index i) const { __builtin_prefetch(x + i * stride); }
+    [[gnu::always_inline]] void fetch(Index i) const { fetch_lines(x + i * stride, x + i * stride + d); }
 
     template <class Visit>
     void each(Index i, Visit visit) const {
@@ -64,7 +67,10 @@ struct Strided {
         each(i, [&](Index j, double value) { w[j] += scale * value; });
     }
 
-    void prefetch(Index) const {}  // its elements lie on too many lines
+    // Its elements lie on too many lines to fetch.
+    [[gnu::always_inline]] void fetch_start(Index) const {}
+    [[gnu::always_inline]] void fetch_pages(Index) const {}
+    [[gnu::always_inline]] void fetch(Index) const {}
 
     template <class Visit>
     void each(Index i, Visit visit) const {
@@ -100,9 +106,14 @@ struct Csr {
         each(i, [&](Index j, double value) { w[j] += scale * value; });
     }
 
-    void prefetch(Index i) const {
-        fetch(x + starts[i], x + starts[i + 1]);
-        fetch(columns + starts[i], columns + starts[i + 1]);
+    [[gnu::always_inline]] void fetch_start(Index i) const { __builtin_prefetch(starts + i); }
+    [[gnu::always_inline]] void fetch_pages(Index i) const {
+        __builtin_prefetch(x + starts[i]);
+        __builtin_prefetch(columns + starts[i]);
+    }
+    [[gnu::always_inline]] void fetch(Index i) const {
+        fetch_lines(x + starts[i], x + starts[i + 1]);
+        fetch_lines(columns + starts[i], columns + starts[i + 1]);
     }
 
     template <class Visit>
@@ -110,5 +121,18 @@ struct Csr {
         for (Index k = starts[i], end = starts[i + 1]; k < end; ++k) visit(columns[k], static_cast<double>(x[k]));
     }
 };
+
+// Brings the rows drawn next closer, in three stages, each of which needs what the one before has fetched: where a row
+// starts, the pages it lies on, its lines. `also` fetches what belongs to a row beside X.
+template <class Rows, class Also>
+[[gnu::always_inline]] inline void look_ahead(const Rows& rows, const Index* draws, Index position, Index total, Also also) {
+    constexpr Index start = 40, pages = 24, lines = 6;
+    if (position + start < total) {
+        rows.fetch_start(draws[position + start]);
+        also(draws[position + start]);
+    }
+    if (position + pages < total) rows.fetch_pages(draws[position + pages]);
+    if (position + lines < total) rows.fetch(draws[position + lines]);
+}
 
 }  // namespace widemargin

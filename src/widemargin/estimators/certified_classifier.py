@@ -119,7 +119,10 @@ class CertifiedClassifier(LinearClassifier):
         self.intercept_ = np.array([fit.b for fit in fits])
         self.n_iter_ = max(fit.iterations for fit in fits)
         signed = np.array([fit.alpha * problem.y for fit, problem in zip(fits, problems, strict=True)])
-        self.support_ = np.unique(np.concatenate([fit.certificate.support for fit in fits]))
+        supports = np.zeros(problems[0].rows.n, dtype=bool)
+        for fit in fits:
+            supports[fit.certificate.support] = True
+        self.support_ = np.flatnonzero(supports)
         self.dual_coef_ = signed[:, self.support_]
         certificates = tuple(fit.certificate for fit in fits)
         self.certificate_ = certificates[0] if len(fits) == 1 else Certificates(tuple(classes), certificates)

@@ -14,8 +14,8 @@ class MIRA(OnlineClassifier):
     """MIRA: the least change of the weights that gives this row a margin of 1.
 
     If y(w·x + b) ≤ aggressiveness, the nearest (w, b) with y(w·x + b) ≥ 1 takes over; several rows at a time are a
-    small QP. On separable classes it ends, and the nearer the aggressiveness is to 1, the nearer its hyperplane comes
-    to the hard margin's. Several classes are trained one against the rest.
+    small QP. On separable classes it ends; without a bias its hyperplane then has at least p/(1 + p) of the largest
+    margin, where p is the aggressiveness. Several classes are trained one against the rest.
 
     Parameters
     ----------

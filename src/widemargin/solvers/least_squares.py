@@ -100,6 +100,8 @@ class _Equations:
 
     def residual(self, w: Floats, k: int) -> Floats:
         """t − Zw for target k."""
+        if not w.any():
+            return self.targets[:, k]
         return self.targets[:, k] - (self.rows.scores(w) - inner(self.mean, w))
 
     def pull(self, residual: Floats, w: Floats) -> Floats:

@@ -24,7 +24,6 @@ struct MiraSteps {
 template <class Rows>
 [[gnu::noinline]] Index mira_steps(const Rows& rows, const double* y, LazyWeights& weights, const MiraSteps& steps) {
     constexpr int sweeps = 1000;
-    constexpr Index ahead = 4;
     LazyWeights w = weights;
     const auto most = static_cast<std::size_t>(steps.batch);
     std::vector<Index> late(most), order(most);
@@ -37,7 +36,7 @@ template <class Rows>
         Index k = 0;
         for (Index j = 0; j < steps.batch; ++j) {
             const Index position = t * steps.batch + j, i = steps.draws[position];
-            if (position + ahead < total) rows.prefetch(steps.draws[position + ahead]);
+            look_ahead(rows, steps.draws, position, total, [&](Index next) __attribute__((always_inline)) { __builtin_prefetch(y + next); });
             const double m = y[i] * w.score(rows, i);
             if (m > steps.p) continue;
             double norm = steps.bias;

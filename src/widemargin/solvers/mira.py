@@ -2,8 +2,9 @@
 
 If yᵢ(w·xᵢ + b) ≤ p:  min ‖w′ − w‖² + (b′ − b)²  subject to  yᵢ(w′·xᵢ + b′) ≥ 1,  for each row drawn.
 
-p = 0 is plain MIRA, which moves on mistakes only; with 0 < p < 1 it is aggressive, and as p → 1 the direction of w
-tends to the hard margin's. Several rows at a time make a small QP. Crammer and Singer 2003; Crammer et al. 2006.
+p = 0 is plain MIRA, which moves on mistakes only; with 0 < p < 1 it is aggressive: without a bias and a
+limit it ends with a geometric margin of at least p/(1 + p) times the largest. Several rows at a time make a small QP.
+Crammer and Singer 2003; Crammer et al. 2006.
 """
 
 from __future__ import annotations

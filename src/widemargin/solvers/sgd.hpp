@@ -33,7 +33,6 @@ template <class Rule, class Rows>
 [[gnu::noinline]] Index sgd_steps(const Rows& rows, const double* y, const double* g, LazyWeights& weights,
                                   const Steps& steps) {
     LazyWeights w = weights;  // on this thread's stack: the compiler keeps its numbers in registers
-    constexpr Index ahead = 4;
     const Index total = steps.count * steps.batch;
     const bool projects = steps.radius < inf;
     std::vector<double> pulls(static_cast<std::size_t>(steps.batch));
@@ -41,8 +40,12 @@ template <class Rule, class Rows>
     for (Index t = 0; t < steps.count; ++t) {
         const Index* drawn = steps.draws + t * steps.batch;
         for (Index k = 0; k < steps.batch; ++k) {
-            const Index later = t * steps.batch + k + ahead;
-            if (later < total) rows.prefetch(steps.draws[later]);
+            const Index position = t * steps.batch + k;
+            look_ahead(rows, steps.draws, position, total, [&](Index next) __attribute__((always_inline)) {
+                __builtin_prefetch(y + next);
+                __builtin_prefetch(g + next);
+                if (w.a) __builtin_prefetch(w.a + next, 1);
+            });
             const Index i = drawn[k];
             pulls[static_cast<std::size_t>(k)] = -g[i] * Rule::slope(y[i] * w.score(rows, i));
         }
