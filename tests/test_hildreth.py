@@ -1,5 +1,7 @@
 """The public QP function."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -51,7 +53,7 @@ def test_every_step_ascends(order):
     """The objective never falls, and never leaves the box."""
     Q, b = random_qp(6, 6, seed=1)
     steps = [hildreth(Q, b, order=order, upper=0.5, max_steps=k) for k in range(1, 40)]
-    assert all(later.objective >= sooner.objective - 1e-15 for sooner, later in zip(steps, steps[1:], strict=False))
+    assert all(later.objective >= sooner.objective - 1e-15 for sooner, later in pairwise(steps))
     assert all(((one.alpha >= 0) & (one.alpha <= 0.5)).all() for one in steps)
 
 

@@ -347,10 +347,11 @@ def find_separation(problem: Problem) -> SeparableError | None:
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10},
     )
-    if found.status != 0 or not -found.fun > 1e-6:
+    solution = np.asarray(found.x, dtype=np.float64)
+    if found.status != 0 or not float((margins @ solution).sum()) > 1e-6:
         return None
-    w = found.x[: problem.rows.d] / scale
-    return proof_of_separation(problem, w, float(found.x[-1]) if problem.fit_intercept else 0.0)
+    bias = float(solution[-1]) if problem.fit_intercept else 0.0
+    return proof_of_separation(problem, solution[: problem.rows.d] / scale, bias)
 
 
 def _sharpened(equations: csr_array, right: Floats, weights: Floats) -> Floats:

@@ -108,8 +108,8 @@ class LeastSquaresClassifier(CertifiedClassifier):
                 max_iter=self.max_iter,
             )
         fits = [
-            training.judge(problem, w, float(b), 2 * problem.c * (1 - problem.margins(w, float(b))), found.iterations)
-            for problem, w, b in zip(problems, found.w, found.b, strict=True)
+            training.judge(problem, found.w[k], float(found.b[k]), found.alpha(problem, k), found.iterations)
+            for k, problem in enumerate(problems)
         ]
         self._keep(fits, problems, classes)
         missed = max(_missed(problem, fit.certificate) for problem, fit in zip(problems, fits, strict=True))

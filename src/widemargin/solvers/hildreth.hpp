@@ -31,7 +31,7 @@ struct BoxQp {
     // Moves αᵢ to its best value and returns what that gains; 0 where only rounding would move.
     double climb(Index i) {
         const double next = best(i), change = next - alpha[i];
-        if (std::abs(change) <= 1e-15 * std::abs(next)) return 0;
+        if (next < inf && std::abs(change) <= 1e-15 * std::abs(next)) return 0;
         const double gain = ascent(i, change);
         alpha[i] = next;
         if (curvature(i) > 0) {

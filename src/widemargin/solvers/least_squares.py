@@ -31,6 +31,8 @@ LARGEST_SYSTEM = 3000
 LARGEST_SVD = 200_000_000
 #: Sparser than this, columns are not centred before they are squared: there is little to lose.
 DENSE_ENOUGH = 0.2
+#: A mean squared residual this small is rounding.
+EXACT = 1e-20
 #: Corrections, and the relative size at which the last one counts as rounding.
 REFINEMENTS, SETTLED = 12, 1e-11
 #: The share of the gradient at 0 that counts as none where no gap can be proved on the way.
@@ -40,11 +42,23 @@ STEPS = 5000
 
 
 class Solution(NamedTuple):
-    """A row of w and a bias per target, and the steps it took."""
+    """A row of w, a bias and the residuals t − w·x − b per target, and the steps it took.
+
+    The residuals are those of the optimum next to w, as orthogonal to the columns as rounding allows: where there is no
+    penalty, only such a dual point proves anything.
+    """
 
     w: Floats
     b: Floats
+    residuals: Floats
     iterations: int
+
+    def alpha(self, problem: Problem, k: int) -> Floats:
+        """The dual variables of target k."""
+        residual = self.residuals[k]
+        if inner(problem.c, residual**2) <= EXACT * float(problem.c.sum()):
+            return np.zeros(len(residual))  # fitted exactly: 0 is the bound, and it is reached
+        return np.asarray(2 * problem.c * problem.y * residual)
 
 
 def least_squares(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
@@ -58,9 +72,7 @@ def least_squares(problem: Problem, *, tol: float, seed: int = 0, start: Start |
             fit_intercept=problem.fit_intercept,
             tol=sharper * tol,
         )
-        w, b = found.w[0], float(found.b[0])
-        alpha = 2 * problem.c * (1 - problem.margins(w, b))
-        yield Sight(problem).of(w, b, alpha, found.iterations)
+        yield Sight(problem).of(found.w[0], float(found.b[0]), found.alpha(problem, 0), found.iterations)
 
 
 def solve(
@@ -77,11 +89,11 @@ def solve(
     equations = _Equations(rows, targets, c, penalty, fit_intercept)
     if min(rows.n, rows.d) <= LARGEST_SYSTEM:
         factored = _by_columns if rows.d <= rows.n else _by_rows
-        w = factored(equations)
-        if w is None and rows.n * rows.d <= LARGEST_SVD:
-            w = _by_singular_values(equations)
-        if w is not None:
-            return Solution(w, equations.bias(w), 1)
+        found = factored(equations)
+        if found is None and rows.n * rows.d <= LARGEST_SVD:
+            found = _by_singular_values(equations)
+        if found is not None:
+            return found
     return _by_conjugate_gradients(equations, tol, STEPS if max_iter is None else max_iter)
 
 
@@ -111,7 +123,7 @@ class _Equations:
         return self.rows.combine(weighted) - shifted - self.penalty * w
 
 
-def _by_columns(equations: _Equations) -> Floats | None:
+def _by_columns(equations: _Equations) -> Solution | None:
     """Cholesky of 2ZᵀCZ + πI, its diagonal scaled to 1; None if the columns are too nearly dependent for it."""
     rows, mean = equations.rows, equations.mean
     centred = equations.fit_intercept and rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
@@ -131,10 +143,18 @@ def _by_columns(equations: _Equations) -> Floats | None:
     def change(w: Floats, k: int) -> Floats:
         return np.asarray(scale * solver(scale * equations.pull(equations.residual(w, k), w)))
 
-    return _refined(change, rows.d, equations.targets.shape[1], unit=1 / scale)
+    w = _refined(change, rows.d, equations.targets.shape[1], unit=1 / scale)
+    if w is None:
+        return None
+    residuals = np.array([equations.residual(one, k) for k, one in enumerate(w)])
+    if not equations.penalty:
+        for residual in residuals:
+            off = scale * solver(scale * equations.pull(residual, np.zeros(rows.d)))
+            residual -= rows.scores(off) - inner(equations.mean, off)
+    return Solution(w, equations.bias(w), residuals, 1)
 
 
-def _by_rows(equations: _Equations) -> Floats | None:
+def _by_rows(equations: _Equations) -> Solution | None:
     """Cholesky of ZZᵀ + πC⁻¹/2, for w = Zᵀβ with Σβ = 0; None if the rows are too nearly dependent for it."""
     rows, live = equations.rows, np.flatnonzero(equations.c > 0)
     matrix = rows.outer()[np.ix_(live, live)]
@@ -159,7 +179,10 @@ def _by_rows(equations: _Equations) -> Floats | None:
         return solved - ones * (solved.sum() / ones.sum()) if equations.fit_intercept else solved
 
     found = _refined(change, len(live), equations.targets.shape[1], unit=np.ones(len(live)))
-    return None if found is None else np.array([weights(beta) for beta in found])
+    if found is None:
+        return None
+    w = np.array([weights(beta) for beta in found])
+    return Solution(w, equations.bias(w), np.array([equations.residual(one, k) for k, one in enumerate(w)]), 1)
 
 
 def _cholesky(matrix: Floats) -> Callable[[Floats], Floats] | None:
@@ -189,7 +212,7 @@ def _refined(change: Callable[[Floats, int], Floats], size: int, targets: int, u
     return found
 
 
-def _by_singular_values(equations: _Equations) -> Floats:
+def _by_singular_values(equations: _Equations) -> Solution:
     """The w of least norm among the best, whatever the rank."""
     live = np.flatnonzero(equations.c > 0)
     root = np.sqrt(2 * equations.c[live])
@@ -197,7 +220,12 @@ def _by_singular_values(equations: _Equations) -> Floats:
     left, values, right = svd(matrix, full_matrices=False, overwrite_a=True, check_finite=False, lapack_driver="gesvd")
     kept = values > max(matrix.shape) * np.finfo(float).eps * values[0]
     share = np.where(kept, values / np.where(kept, values**2 + equations.penalty, 1.0), 0.0)
-    return np.asarray((((root[:, None] * equations.targets[live]).T @ left) * share) @ right)
+    w = (((root[:, None] * equations.targets[live]).T @ left) * share) @ right
+    residuals = np.array([equations.residual(one, k) for k, one in enumerate(w)])
+    if not equations.penalty:
+        off = ((residuals[:, live] * root) @ left[:, kept]) @ left[:, kept].T
+        residuals[:, live] -= off / root
+    return Solution(w, equations.bias(w), residuals, 1)
 
 
 def _by_conjugate_gradients(equations: _Equations, tol: float, most: int) -> Solution:
@@ -228,4 +256,5 @@ def _by_conjugate_gradients(equations: _Equations, tol: float, most: int) -> Sol
             if gap <= tol * (primal - gap) if penalty else slope <= ROUNDED**2 * first:
                 break
             along = scaled + (slope / before) * along
-    return Solution(found, equations.bias(found), steps)
+    residuals = np.array([equations.residual(one, k) for k, one in enumerate(found)])
+    return Solution(found, equations.bias(found), residuals, steps)

@@ -18,7 +18,7 @@ from widemargin.solvers.normal_equations import Tall
 
 #: The most columns of the linear system.
 LARGEST_SYSTEM = 5000
-#: The relative gap to go for whatever `tol`: near the optimum it is only a step or two away.
+#: One step after this relative gap the answer is claimed, whatever `tol`: here each step doubles the digits.
 SHARP = 1e-9
 #: Steps after which there is no minimum to be found.
 STEPS = 60
@@ -34,7 +34,7 @@ def maximum_likelihood(problem: Problem, *, tol: float, seed: int = 0, start: St
     loss, y, c, n = problem.loss, problem.y, problem.c, problem.rows.n
     system = Tall(problem)
     w, b = np.zeros(problem.rows.d), problem.best_bias(np.zeros(n))
-    m = y * b
+    m, before = y * b, np.inf
     for iteration in range(1, STEPS + 1):
         alpha = -c * loss.slope(m)
         system.weigh(c * loss.curvature(m))
@@ -44,7 +44,7 @@ def maximum_likelihood(problem: Problem, *, tol: float, seed: int = 0, start: St
         if ((balanced > 0) & (balanced < c))[problem.live].all():
             dual = problem.dual(balanced, problem.weights(balanced))
         gap = (primal - dual) / dual if dual > 0 else np.inf
-        claim = gap if gap <= min(tol, SHARP) else np.inf  # from here on, each step doubles the digits
+        claim, before = gap if before <= min(tol, SHARP) else np.inf, gap
         separates = bool((problem.narrow(m) > 0).all())
         yield Iterate(w, b, balanced, primal, dual, claim, n, iteration, separates=separates)
         t = line_search(problem, w, m, step.w, step.m)
