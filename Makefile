@@ -15,6 +15,7 @@ test: .venv/test
 bench: .venv/test
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/threads.py
+	$(BIN)/python benchmarks/epochs.py
 	$(BIN)/python benchmarks/memory.py
 
 lint: .venv/lint

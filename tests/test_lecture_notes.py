@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from oracles import hard_margin, make_problem, noisy
-from widemargin import InseparableError, LinearSVM
+from widemargin import InseparableError, LinearSVM, hildreth, textbook
 from widemargin.certificate import certify
+from widemargin.textbook import kernels
 from widemargin.training import fit
 
 FOUR = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
@@ -149,3 +150,39 @@ def test_random_labels_have_no_hard_margin(seed):
     X = rng.standard_normal((400, 5)) * [1, 10, 1e-3, 1e4, 1]
     with pytest.raises(InseparableError):
         LinearSVM(np.inf).fit(X, rng.integers(0, 2, 400))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_hulls_nearest_points_are_as_far_apart_as_the_margin_is_wide(seed):
+    """Σ over each class of αx/Σα at C = ∞: their distance is 2/‖w‖, and w points from one to the other."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 2))
+    y = np.where(X @ [1.0, 2.0] > 0.3, 1, -1)
+    svm = LinearSVM(np.inf).fit(X, y)
+    alpha = svm.certificate_.alpha
+    positive, negative = (alpha[y == side] @ X[y == side] / alpha[y == side].sum() for side in (1, -1))
+    assert np.linalg.norm(positive - negative) == pytest.approx(svm.certificate_.width, rel=1e-6)
+    assert (positive - negative) * 2 / svm.certificate_.width**2 == pytest.approx(svm.coef_[0], rel=1e-5)
+
+
+def test_misclassified_is_the_zero_one_loss():
+    """Reported, never minimised: the rows that predict gets wrong."""
+    X, y = noisy(200, 3)
+    svm = LinearSVM().fit(X, y)
+    assert svm.certificate_.misclassified == round(200 * (1 - svm.score(X, y)))
+    margins = y * svm.decision_function(X)
+    assert svm.certificate_.slack == pytest.approx(np.maximum(0, 1 - margins).sum())
+    assert svm.certificate_.violations == (margins < 1 - 1e-9).sum()
+
+
+def test_the_kernel_takes_the_place_of_the_inner_product():
+    """The same dual on K = (1 + x·z)² is the linear SVM on the features of that kernel; through Hildreth and through SMO."""
+    X, y = noisy(60, 2, seed=5)
+    y = np.where(np.linalg.norm(X, axis=1) > 1.1, 1.0, -1.0)
+    features, K = kernels.quadratic_features(X), kernels.polynomial(2)(X, X)
+    linear = LinearSVM(0.5, fit_intercept=False, tol=1e-10).fit(features, y)
+    alpha = hildreth(K * np.outer(y, y), -np.ones(60), upper=0.5).alpha
+    assert K @ (alpha * y) == pytest.approx(linear.decision_function(features), abs=1e-6)
+    with_bias = LinearSVM(0.5, tol=1e-10).fit(features, y)
+    *_, last = textbook.smo(X, y, 0.5, kernel=kernels.polynomial(2))
+    assert K @ (last.alpha * y) == pytest.approx(features @ with_bias.coef_[0], abs=1e-6)

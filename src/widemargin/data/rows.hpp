@@ -126,7 +126,7 @@ struct Csr {
 // starts, the pages it lies on, its lines. `also` fetches what belongs to a row beside X.
 template <class Rows, class Also>
 [[gnu::always_inline]] inline void look_ahead(const Rows& rows, const Index* draws, Index position, Index total, Also also) {
-    constexpr Index start = 40, pages = 24, lines = 6;
+    constexpr Index start = 40, pages = 24, lines = 10;
     if (position + start < total) {
         rows.fetch_start(draws[position + start]);
         also(draws[position + start]);
