@@ -176,7 +176,7 @@ def test_misclassified_is_the_zero_one_loss():
 
 
 def test_the_kernel_takes_the_place_of_the_inner_product():
-    """The same dual on K = (1 + x·z)² is the linear SVM on the features of that kernel; through Hildreth and through SMO."""
+    """The same dual on K = (1 + x·z)² is the linear SVM on that kernel's features; through Hildreth and through SMO."""
     X, y = noisy(60, 2, seed=5)
     y = np.where(np.linalg.norm(X, axis=1) > 1.1, 1.0, -1.0)
     features, K = kernels.quadratic_features(X), kernels.polynomial(2)(X, X)

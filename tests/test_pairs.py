@@ -81,13 +81,14 @@ def test_pegasos(storage, average, project, fit_intercept, k):
 
 @both_storages
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_pegasos_solver_draws_uniformly(storage, fit_intercept):
+@pytest.mark.parametrize("project", [False, True])
+def test_pegasos_solver_draws_uniformly(storage, project, fit_intercept):
     """LinearSVM's solver is the textbook's Pegasos on n uniform draws per pass, for λ = 1/(nC), its α included."""
     problem = make_problem(storage(X), Y, 1 / (LAM * N), fit_intercept=fit_intercept)
     order = np.random.default_rng(5)
     draws = np.concatenate([order.integers(0, N, N) for _ in range(3)])
-    *_, last = textbook.pegasos(X, Y, LAM, draws, fit_intercept=fit_intercept)
-    iterates = Pegasos()(problem, tol=1e-3, seed=5)
+    *_, last = textbook.pegasos(X, Y, LAM, draws, project=project, fit_intercept=fit_intercept)
+    iterates = Pegasos(project=project)(problem, tol=1e-3, seed=5)
     iterate = [next(iterates) for _ in range(3)][-1]
     assert iterate.w == pytest.approx(last.w, rel=SAME, abs=SAME)
     assert iterate.b == pytest.approx(last.b, rel=SAME)

@@ -28,7 +28,8 @@ class Pegasos:
     Parameters
     ----------
     project : bool
-        Whether to cut w back into the ball of radius 1/√λ, where the optimum lies, after each step.
+        Whether to cut w back into the ball of radius 1/√λ, where the optimum lies, after each step. The notes leave it
+        open; without it, the first steps, as long as 1/λ, throw an unpenalised bias far off.
     average : bool
         Whether to answer with the mean of all w instead of the last.
     batch_size : int
@@ -36,7 +37,7 @@ class Pegasos:
 
     """
 
-    project: bool = False
+    project: bool = True
     average: bool = False
     batch_size: int = 1
     name: ClassVar[str] = "pegasos"
