@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 Floats = NDArray[np.float64]
 
@@ -211,7 +212,7 @@ class Logistic(Loss):
 
 def sigmoid(t: Floats) -> Floats:
     """σ(t) = 1/(1 + e^−t), without overflow and with full relative precision at both ends."""
-    return np.exp(-np.logaddexp(0.0, -t))
+    return np.asarray(expit(t), dtype=np.float64)
 
 
 hinge, squared_hinge, logistic, squared, perceptron = Hinge(), SquaredHinge(), Logistic(), Squared(), Perceptron()
