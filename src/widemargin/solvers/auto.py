@@ -21,6 +21,8 @@ from widemargin.solvers.maximum_likelihood import maximum_likelihood
 LARGEST_SYSTEM = 5000
 #: Problems that the interior point solves in less than this (20 ms) are not worth trying anything else.
 AT_ONCE = 2e7
+#: Nor are smooth problems that Newton's method solves in the time of this many passes: coordinate descent takes as many.
+PASSES = 25
 
 
 def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
@@ -29,20 +31,24 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         closed = least_squares if problem.loss.name == "squared" else maximum_likelihood
         yield from closed(problem, tol=tol)
         return
-    rows = problem.rows
+    rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
+    logistic = smooth and np.isfinite(problem.loss.upper)
     possible = min(rows.n, rows.d) <= LARGEST_SYSTEM
-    steps = 8 if problem.loss.smooth else 18
-    second_order = steps * (0.15 * operations(problem) + 6 * rows.nonzeros + 400 * rows.n)
+    per_row = 400 if not smooth else 150 if logistic else 60
+    second_order = (6 if smooth else 18) * (0.15 * operations(problem) + 6 * rows.nonzeros + per_row * rows.n)
+    visit = 3 * rows.nonzeros / rows.n + (300 if logistic else 40)
+    at_once = second_order <= AT_ONCE or problem.hard or (smooth and second_order <= PASSES * rows.n * visit)
     done = 0
     descent = dual_cd(problem, tol=tol, seed=seed, start=start)
-    if not possible or (second_order > AT_ONCE and not problem.hard):
+    if not possible or not at_once:
         spent, trace = 0.0, [(0.0, np.inf)]
         for iterate in descent:
             yield iterate
             done = iterate.iterations
-            spent += 5e4 + iterate.active * (3 * rows.nonzeros / rows.n + 40)
+            spent += 5e4 + iterate.active * visit
             trace.append((spent, iterate.claim))
-            if possible and spent > second_order / 10 and _left(trace, tol) > second_order:
+            slow = spent > second_order or (spent > second_order / 10 and _left(trace, tol) > second_order)
+            if possible and slow:
                 break
         else:
             return
