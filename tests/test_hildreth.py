@@ -62,6 +62,8 @@ def test_three_stops():
     Q, b = random_qp(30, 30, seed=2)
     assert hildreth(Q, b, max_steps=7).stopped == "max_steps"
     assert hildreth(Q, b, max_steps=7).steps == 7
+    split = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    assert hildreth(split, -np.ones(3), max_steps=4).stopped == "max_steps"  # one visit of a sweep tells nothing
     early = hildreth(Q, b, tol=1e-3)
     assert early.stopped == "tol"
     assert early.steps < hildreth(Q, b).steps
@@ -100,6 +102,7 @@ def test_a_flat_coordinate_goes_to_the_end_of_its_box():
         (([[1.0]], [1.0]), {"order": "spiral"}, "choose from 'cyclic', 'back_and_forth', 'random', 'greedy'"),
         (([[1.0]], [1.0]), {"tol": -1.0}, "tol=-1.0"),
         (([[1.0]], [1.0]), {"max_steps": 0}, "max_steps=0"),
+        (([[1.0]], [1.0]), {"max_steps": 2.5}, "max_steps=2.5"),
     ],
 )
 def test_hildreth_refuses(arguments, options, message):

@@ -65,9 +65,39 @@ def test_ill_conditioned_least_squares(condition):
         model = LeastSquaresClassifier(fit_intercept=False).fit(X, y)
     loss = np.sum((X @ model.coef_[0] - y) ** 2)
     assert loss == pytest.approx(model.certificate_.primal, rel=1e-9 if condition < 1e10 else 1e-3)
-    assert loss <= least + 2 * model.certificate_.gap
+    assert loss - least <= model.certificate_.gap + 1e-12 * least
     if condition < 1e8:
         assert loss == pytest.approx(least, rel=1e-10)
+
+
+@pytest.mark.parametrize("apart", [1e-6, 1e-9, 1e-11, 1e-13])
+def test_nearly_dependent_columns_are_not_proved_falsely(apart):
+    """Two columns that differ by a direction with half of the answer: the gap covers the true distance."""
+    rng = np.random.default_rng(0)
+    x, v = rng.standard_normal((2, 200))
+    X, y = np.column_stack([x, x + apart * v]), np.sign(v + 0.5 * rng.standard_normal(200))
+    basis = np.linalg.qr(np.column_stack([x, v, np.ones(200)]))[0]
+    least = 200 - np.sum((basis.T @ y) ** 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        certificate = LeastSquaresClassifier().fit(X, y).certificate_
+    assert certificate.primal - least * (1 + 1e-6) <= certificate.gap
+    if apart > 1e-8:
+        assert certificate.primal == pytest.approx(least, rel=1e-5)
+
+
+@pytest.mark.parametrize("constant", [1.0, 0.1, 1000.1])
+def test_a_constant_column_beside_the_bias_gets_no_weight(constant, monkeypatch):
+    """In closed form and by conjugate gradients, dense and sparse: the answer without that column."""
+    X, y = text_like(1000, d=50, per_row=10)
+    plain = LeastSquaresClassifier().fit(X, y)
+    more = sp.csr_array(sp.hstack([X, np.full((1000, 1), constant)]))
+    for largest in (3000, 10):
+        monkeypatch.setattr(module, "LARGEST_SYSTEM", largest)
+        for stored in (more, more.toarray()):
+            model = LeastSquaresClassifier().fit(stored, y)
+            assert model.coef_[0, -1] == 0
+            assert model.coef_[0, :-1] == pytest.approx(plain.coef_[0], abs=1e-7)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -133,7 +163,7 @@ def test_linear_svm_without_a_penalty_is_plain_least_squares():
     X, y = noisy(100, 5)
     ours = LinearSVM(np.inf, loss="squared").fit(X, y)
     assert ours.coef_ == pytest.approx(LeastSquaresClassifier().fit(X, y).coef_, abs=1e-12)
-    with pytest.raises(ValueError, match="dual_cd needs a penalty, which C=inf leaves out; use 'auto'"):
+    with pytest.raises(ValueError, match="dual_cd takes no C=inf with the squared loss; use 'auto'"):
         LinearSVM(np.inf, loss="squared", solver="dual_cd").fit(X, y)
 
 

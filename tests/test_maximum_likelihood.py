@@ -1,6 +1,7 @@
 """Logistic regression without a penalty."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -67,6 +68,52 @@ def test_far_outliers_on_the_right_side_do_not_look_separable():
     w = LogisticRegression(C=np.inf).fit(X, y).coef_[0]
     X, y = np.vstack([X, 200 * w / (w @ w)]), np.append(y, 1)
     assert LogisticRegression(C=np.inf).fit(X, y).certificate_.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("constant", [1.0, 0.1, 1000.1])
+def test_a_constant_column_beside_the_bias_changes_nothing(constant):
+    """Its weight is 0, and the rest as without it."""
+    X, y = noisy(100, 3)
+    plain = LogisticRegression(C=np.inf).fit(X, y)
+    model = LogisticRegression(C=np.inf).fit(np.hstack([X, np.full((100, 1), constant)]), y)
+    assert model.coef_[0] == pytest.approx(np.append(plain.coef_[0], 0.0), abs=1e-7)
+    assert model.certificate_.relative_gap <= 1e-9
+
+
+def test_one_far_row_does_not_make_overlapping_classes_separable():
+    """Rounding is a matter of each row, not of the longest."""
+    rng = np.random.default_rng(0)
+    X = np.append(rng.standard_normal(60), 1e13)[:, None]
+    y = np.append(np.arange(60) % 2, 1)
+    try:
+        LogisticRegression(C=np.inf).fit(X, y)
+    except SeparableError as error:  # only a true separation counts
+        margins = (2 * y - 1) * (X @ error.w + error.b)
+        assert margins.min() >= 0
+    except Warning:
+        pass
+
+
+def test_nearly_dependent_columns_are_not_proved_falsely():
+    """The gap covers the distance from the optimum in orthogonal columns, or is infinite, which is told."""
+    rng = np.random.default_rng(0)
+    x, v = rng.standard_normal((2, 300))
+    y = np.where(v + rng.standard_normal(300) > 0, 1, -1)
+    good = LogisticRegression(C=np.inf).fit(np.column_stack([x, v]), y).certificate_
+    for apart in (1e-9, 1e-11, 1e-13):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = LogisticRegression(C=np.inf).fit(np.column_stack([x, x + apart * v]), y).certificate_
+        assert found.primal - good.dual * (1 + 1e-6) <= found.gap
+
+
+def test_a_category_of_one_class_only_is_separable():
+    """A dummy column present in three positive rows: the likelihood rises with its weight."""
+    X, y = noisy(30_000, 4)
+    X = np.hstack([X, np.zeros((30_000, 1))])
+    X[np.flatnonzero(y > 0)[:3], -1] = 1
+    with pytest.raises(SeparableError, match="no row on its wrong side"):
+        LogisticRegression(C=np.inf).fit(X, y)
 
 
 def test_more_columns_than_rows_are_separable():

@@ -83,7 +83,7 @@ def test_pegasos(storage, average, project, fit_intercept, k):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("project", [False, True])
 def test_pegasos_solver_draws_uniformly(storage, project, fit_intercept):
-    """LinearSVM's solver is the textbook's Pegasos on n uniform draws per pass, for λ = 1/(nC), its α included."""
+    """LinearSVM's solver is the textbook's Pegasos on n uniform draws per pass, for λ = 1/(nC)."""
     problem = make_problem(storage(X), Y, 1 / (LAM * N), fit_intercept=fit_intercept)
     order = np.random.default_rng(5)
     draws = np.concatenate([order.integers(0, N, N) for _ in range(3)])
@@ -92,6 +92,18 @@ def test_pegasos_solver_draws_uniformly(storage, project, fit_intercept):
     iterate = [next(iterates) for _ in range(3)][-1]
     assert iterate.w == pytest.approx(last.w, rel=SAME, abs=SAME)
     assert iterate.b == pytest.approx(last.b, rel=SAME)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("radius", [np.inf, 3.0])
+def test_pegasos_dual_variables(average, radius):
+    """w = Σ αᵢyᵢxᵢ at every step, averaged, projected, folded: the dual point belongs to its w."""
+    weights, rows = LazyWeights(D, duals=N, average=average), Rows(X)
+    for begin in range(0, 1000, 250):
+        eta = rates(1 / LAM, 1.0, 0.0, weights.steps, 250)
+        shrink = 0.9 * (1 - eta * LAM)
+        weights.sgd("hinge", rows, Y, DRAWS[begin : begin + 250].copy(), eta, shrink, radius=radius)
+        assert (weights.alpha * Y) @ X == pytest.approx(weights.w, rel=1e-9, abs=1e-12)
 
 
 @both_storages

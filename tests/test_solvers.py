@@ -63,6 +63,10 @@ def test_solvers_with_parameters_of_their_own():
         (lambda: Pegasos(batch_size=0), "batch_size=0; it must be a whole number ≥ 1"),
         (lambda: Sgd(rate=-1.0), "rate=-1.0; it must be a finite number > 0"),
         (lambda: Sgd(power=2.0), "power=2.0"),
+        (lambda: Sgd(power=0.5), "with power=0.5 give a rate"),
+        (lambda: Sgd(rate="fast"), "rate='fast'"),
+        (lambda: fit(make_problem(X, y), solver=Pegasos), "choose from 'auto'"),
+        (lambda: fit(make_problem(X, y, 1.0, "squared"), solver=Sgd(rate=100.0, power=0.0)), "steps diverged in pass"),
         (lambda: Sgd(offset=-1.0), "offset=-1.0"),
         (lambda: Subgradient(rate=0.0), "rate=0.0"),
         (lambda: fit(make_problem(X, y), solver=lambda problem: None), "choose from 'auto'"),
@@ -101,7 +105,26 @@ def test_dual_solvers_find_the_hard_margin(solver, fit_intercept):
     assert found.certificate.width == pytest.approx(best.certificate.width, rel=1e-5)
 
 
-def test_hildreth_and_qp_refuse_to_build_too_much():
+def test_smo_at_any_scale():
+    """Rows a hundred million times smaller, C as much larger: the same number of rounds and the same margins."""
+    X, y = noisy(80, 3)
+    for fit_intercept in (True, False):
+        one = fit(make_problem(X, y, 1.0, fit_intercept=fit_intercept), solver="smo", tol=1e-9)
+        small = fit(make_problem(1e-8 * X, y, 1e16, fit_intercept=fit_intercept), solver="smo", tol=1e-9)
+        assert small.certificate.relative_gap <= 1e-9
+        assert 1e-8 * small.w == pytest.approx(one.w, abs=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_too_long_to_square_are_refused(solver):
+    """1e160 squared overflows: an error that names the row, from every solver."""
+    X, y = noisy(40, 2)
+    X[7] *= 1e160
+    with pytest.raises(ValueError, match="row 7 of X is so long that its square overflows"):
+        fit(make_problem(X, y, 1.0, SOLVERS[solver].losses[0]), solver=solver)
+
+
+def test_hildreth_refuses_to_build_too_much():
     """A matrix of 20,000 × 20,000 is not built; the error names who can do without."""
     rng = np.random.default_rng(0)
     problem = make_problem(rng.standard_normal((20_000, 2)), np.where(np.arange(20_000) % 2, 1, -1))

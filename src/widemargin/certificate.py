@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.sparse import csr_array, vstack
 
 from widemargin.problem import Problem, inner
 
 Floats = NDArray[np.float64]
 
+#: The most numbers in the linear program that looks for a separating hyperplane.
+LARGEST_PROGRAM = 10_000_000
 #: A dual variable this close to an end of its range, relative to the range, lies on it.
 AT_BOUND = 1e-9
 
@@ -43,7 +44,8 @@ class Kind:
 class Certificate:
     """The proof that comes with a fit.
 
-    `gap` bounds the distance of the objective from its minimum, and √(2·gap) that of the weights from the optimal ones.
+    `gap` bounds the distance of the objective from its minimum and, where there is a penalty, √(2·gap) that of the
+    weights from the optimal ones.
     It is `primal` − `dual` and what `rounding` may have added or taken. `relative_gap` is gap / dual: infinite where
     nothing is proved.
     """
@@ -76,7 +78,7 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """Gap / |dual|, which is at least (primal − minimum) / minimum."""
+        """Gap / dual, which is at least (primal − minimum) / minimum."""
         if self.gap == 0:
             return 0.0
         return self.gap / self.dual if self.dual > 0 else np.inf
@@ -322,36 +324,51 @@ class SeparableError(ValueError):
 def proof_of_separation(problem: Problem, w: Floats, b: float) -> SeparableError | None:
     """The error that this hyperplane justifies, if it does."""
     margins = problem.narrow(problem.margins(w, b))
-    rounding = 1e-12 * float(np.sqrt(problem.norms.max()) * np.linalg.norm(w) + abs(b))
-    if margins.min() < -rounding or not margins.max() > 1e3 * rounding:
+    sizes = np.sqrt(problem.narrow(problem.norms)) * float(np.linalg.norm(w)) + abs(b)
+    rounding = 16 * float(np.finfo(np.float64).eps) * sizes
+    if (margins < -rounding).any() or not (margins > 1e3 * rounding).any():
         return None
-    return SeparableError(w, b, strict=bool(margins.min() > rounding))
+    return SeparableError(w, b, strict=bool((margins > rounding).all()))
 
 
-def find_separation(problem: Problem) -> SeparableError | None:
-    """A hyperplane with no row on its wrong side and some on its right side, if there is one; by linear programming."""
+def find_separation(problem: Problem, alpha: Floats) -> SeparableError | bool:
+    """A hyperplane with no row on its wrong side and some on its right side; or whether there is none for certain.
+
+    With Σ αᵢyᵢxᵢ = 0 such a hyperplane has every row of positive αᵢ on it. So it is looked for, by linear programming,
+    in the space orthogonal to the rows whose αᵢ is well above 0; mostly that is nothing, and none is needed.
+    """
     from scipy.optimize import linprog  # slow to import, and rarely needed
 
-    live = problem.live
-    y = csr_array(problem.y[live][:, None])
-    signed = csr_array(problem.rows.X[live]).astype(np.float64).multiply(y).tocsr()
-    scale = np.maximum(abs(signed).max(axis=0).toarray().ravel(), np.finfo(float).tiny)
-    scaled = csr_array(signed.multiply(1 / scale))
-    margins = csr_array(hstack([scaled, y])) if problem.fit_intercept else scaled
-    both: Any = vstack([margins, -margins]).tocsr()  # the type hints know no sparse A_ub
+    d, live = problem.rows.d, problem.live
+    sure = problem.widen((problem.narrow(alpha) > 1e-6 * problem.narrow(problem.c)).astype(float))
+    scale = np.sqrt(problem.rows.column_sums((problem.c > 0).astype(float), power=2))
+    scale = np.append(np.where(scale > 0, scale, 1.0), np.sqrt(len(live)))[: d + problem.fit_intercept]
+    gram = problem.rows.gram(sure, None, border=problem.fit_intercept) / np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(gram)
+    free = vectors[:, values <= 1e-9 * max(values[-1], 1e-300)] / scale[:, None]
+    if not free.shape[1]:
+        return True
+    unsure = live[sure[live] == 0]
+    if len(unsure) * free.shape[1] > LARGEST_PROGRAM:
+        return False
+    margins = problem.rows.X[unsure] @ free[:d] + (free[d] if problem.fit_intercept else 0.0)
+    margins = problem.y[unsure][:, None] * np.asarray(margins, dtype=np.float64)
+    margins /= np.maximum(np.abs(margins).max(initial=0.0), np.finfo(float).tiny)
     found = linprog(
-        -np.asarray(margins.T @ np.ones(len(live))).ravel(),
-        A_ub=both,
-        b_ub=np.append(np.ones(len(live)), np.zeros(len(live))),
-        bounds=[(None, None)] * margins.shape[1],
+        -margins.sum(axis=0),
+        A_ub=np.vstack([margins, -margins]),
+        b_ub=np.append(np.ones(len(unsure)), np.zeros(len(unsure))),
+        bounds=[(None, None)] * free.shape[1],
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10},
     )
-    solution = np.asarray(found.x, dtype=np.float64)
-    if found.status != 0 or not float((margins @ solution).sum()) > 1e-6:
-        return None
-    bias = float(solution[-1]) if problem.fit_intercept else 0.0
-    return proof_of_separation(problem, solution[: problem.rows.d] / scale, bias)
+    if found.status != 0 or found.x is None:
+        return False
+    if not float((margins @ found.x).sum()) > 1e-6:
+        return True
+    direction = free @ found.x
+    proof = proof_of_separation(problem, direction[:d], float(direction[d]) if problem.fit_intercept else 0.0)
+    return False if proof is None else proof
 
 
 def _sharpened(equations: csr_array, right: Floats, weights: Floats) -> Floats:

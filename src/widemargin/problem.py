@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,10 @@ def inner(a: Floats, b: Floats) -> float:
 #: A smallest margin this little below 1 counts as rounding.
 HARD_ROUNDING = 1e-9
 
-#: Σ αᵢyᵢxᵢ this small beside Σ |αᵢ|‖xᵢ‖ counts as 0.
-BALANCED = 1e-10
+#: Σ αᵢyᵢxᵢⱼ this small beside Σ |αᵢxᵢⱼ| is rounding, and counts as 0.
+BALANCED = 2e-14
+#: The deviation from its mean, as a share of its size, below which a column counts as constant.
+CONSTANT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,8 @@ class Convention:
     #: Our C, in words and given that number and the number n of rows.
     ours: str
     convert: Callable[[float, float], float]
-
-    @property
-    def needs_n(self) -> bool:
-        """Whether our C depends on the number of rows."""
-        return "n" in self.ours
+    #: Whether our C depends on the number of rows.
+    needs_n: bool = False
 
 
 class Conventions(dict[str, Convention]):
@@ -69,9 +69,14 @@ class Conventions(dict[str, Convention]):
 CONVENTIONS = Conventions(
     slack=Convention("001, slack variables; LinearSVC, SVC", "½‖w‖² + C Σ φ", "C", "C", lambda C, n: C),
     primal=Convention("001, back to the primal", "‖w‖² + C Σ φ", "C", "C/2", lambda C, n: C / 2),
-    rule=Convention("000, first page", "λ‖w‖² + (1/n) Σ φ", "lam", "1/(2λn)", lambda lam, n: 1 / (2 * lam * n)),
+    rule=Convention("000, first page", "λ‖w‖² + (1/n) Σ φ", "lam", "1/(2λn)", lambda lam, n: 1 / (2 * lam * n), True),
     pegasos=Convention(
-        "000, SGD; 001, Pegasos; SGDClassifier", "λ/2 ‖w‖² + (1/n) Σ φ", "lam", "1/(λn)", lambda lam, n: 1 / (lam * n)
+        "000, SGD; 001, Pegasos; SGDClassifier",
+        "λ/2 ‖w‖² + (1/n) Σ φ",
+        "lam",
+        "1/(λn)",
+        lambda lam, n: 1 / (lam * n),
+        True,
     ),
     sum=Convention("002; 003; Tikhonov in 000; Ridge", "λ‖w‖² + Σ φ", "lam", "1/(2λ)", lambda lam, n: 1 / (2 * lam)),
     half=Convention("004", "λ/2 ‖w‖² + Σ φ", "lam", "1/λ", lambda lam, n: 1 / lam),
@@ -107,7 +112,7 @@ def strength(
         raise ValueError(f"the convention {convention!r} writes {one.written}; give {one.symbol} and nothing else")
     if not value > 0:
         raise ValueError(f"{one.symbol}={value!r}; it must be a number > 0")
-    if one.needs_n and (n is None or not n >= 1):
+    if (one.needs_n or n is not None) and (not isinstance(n, Integral) or n < 1):
         raise ValueError(f"n={n!r}; the convention {convention!r} writes {one.written}: give the number of rows")
     return float(one.convert(value, n or 1))
 
@@ -169,10 +174,26 @@ class Problem:
         """‖xᵢ‖² of every row."""
         return self.rows.square_norms()
 
+    def check_lengths(self) -> None:
+        """Raises where a row is too long to be squared."""
+        if not np.isfinite(self.norms).all():
+            at = int(np.argmin(np.isfinite(self.norms)))
+            raise ValueError(f"row {at} of X is so long that its square overflows; divide X by a large number")
+
     @cached_property
     def centre(self) -> Floats:
         """The mean of the rows that count."""
         return self.rows.combine(self.widen(np.full(len(self.live), 1 / len(self.live))))
+
+    @cached_property
+    def constant(self) -> NDArray[np.bool_]:
+        """The columns that a bias makes superfluous, being constant up to rounding; without a bias, the empty ones."""
+        if not self.fit_intercept:
+            return np.asarray(self.rows.column_sums(self.c) == 0)
+        share = self.c / float(self.c.sum())
+        size = self.rows.column_sums(share)
+        centred = self.rows.column_sums(share, shift=self.rows.combine(share))
+        return np.asarray(centred <= CONSTANT * size)
 
     def primal(self, w: Floats, margins: Floats) -> float:
         """The objective at w, given the margins there.
@@ -188,11 +209,15 @@ class Problem:
         return penalty + (0.0 if self.hard else inner(self.c, self.loss.value(margins)))
 
     def dual(self, alpha: Floats, w: Floats) -> float:
-        """The dual objective at a feasible α, given w = w(α); a lower bound on every primal value."""
+        """The dual objective at a feasible α, given w = w(α); a lower bound on every primal value.
+
+        Without a penalty it is one only if w(α) = 0. That is held column by column, to the rounding of its sum: columns
+        that depend on each other but for the last digits of their numbers count as dependent.
+        """
         if self.hard:  # any multiple of α is feasible: the best one
             norm = np.linalg.norm(w)
             return float(np.square(alpha.sum() / norm) / 2) if norm > 0 else 0.0
-        if not self.penalised and np.linalg.norm(w) > BALANCED * inner(np.abs(alpha), np.sqrt(self.norms)):
+        if not self.penalised and (np.abs(w) > BALANCED * self.rows.column_sums(np.abs(alpha))).any():
             return -np.inf
         c, penalty = self.narrow(self.c), inner(w, w) / 2 if self.penalised else 0.0
         return -penalty - inner(c, self.loss.conjugate(self.narrow(alpha) / c))

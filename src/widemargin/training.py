@@ -7,6 +7,7 @@ the first that is proved. The clock is read for the record and decides nothing.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from widemargin.certificate import (
     Certificate,
+    SeparableError,
     certify,
     find_separation,
     proof_of_separation,
@@ -79,6 +81,7 @@ def fit(
     `watch` is called after each iteration with the iteration, the seconds so far and the relative gap.
     """
     chosen = choose(solver, problem)
+    problem.check_lengths()
     loop = _Loop(problem, tol, watch)
     if problem.hard and not problem.fit_intercept:
         empty = problem.live[problem.norms[problem.live] == 0]
@@ -158,6 +161,9 @@ class _Loop:
         b = self.problem.best_bias(scores)
         w, b = self.problem.canonical(iterate.w, b, self.problem.y * (scores + b))
         certificate = certify(self.problem, w, b, iterate.alpha)
+        if self.problem.loss.smooth and not self.problem.hard and certificate.relative_gap > self.tol:
+            own = -self.problem.c * self.problem.loss.slope(self.problem.margins(w, b))  # w has an α of its own
+            certificate = min(certificate, certify(self.problem, w, b, own), key=lambda one: one.gap)
         self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)
         if self.best is None or certificate.relative_gap <= self.best.certificate.relative_gap:
             self.best = Fit(w.copy(), b, certificate, iterate.iterations, self.history)
@@ -169,20 +175,21 @@ class _Loop:
     def raise_if_separable(self) -> None:
         """Raises the proof that there is no maximum likelihood, where that is what is asked for.
 
-        There is one if Σ αᵢyᵢxᵢ = 0 with all αᵢ well above 0: a hyperplane with all rows on its right side would have
-        Σ αᵢmᵢ > 0. Where some αᵢ are close to 0, a linear program decides.
+        A hyperplane with all rows on its right side would have Σ αᵢmᵢ > 0, which Σ αᵢyᵢxᵢ = 0 forbids.
         """
         problem = self.problem
-        if problem.penalised or not np.isfinite(problem.loss.upper):
+        if problem.penalised or not np.isfinite(problem.loss.upper) or self.interrupted:
             return
-        certificate = self.result().certificate
-        shares = problem.narrow(certificate.alpha) / problem.narrow(problem.c)
-        if np.isfinite(certificate.dual) and shares.min() > 1e-6:
-            return
-        if problem.rows.nonzeros <= LARGEST_PROGRAM:
-            proof = find_separation(problem)
-            if proof is not None:
-                raise proof
+        answer = find_separation(problem, self.result().certificate.alpha)
+        if isinstance(answer, SeparableError):
+            raise answer
+        if not answer:
+            warnings.warn(
+                "whether the maximum likelihood exists was not decided: some hyperplane may have all rows on its right "
+                "side; use a finite C",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _record(self, iterate: Iterate, primal: float, dual: float, gap: float, *, proved: bool) -> None:
         seconds = time.perf_counter() - self.began

@@ -50,15 +50,21 @@ class Rows:
         """‖xᵢ‖² of every row."""
         return _core.square_norms(self.core, self.threads)
 
-    def column_squares(self, weight: Floats) -> Floats:
-        """Σ weightᵢxᵢⱼ² of every column j."""
-        if not isinstance(self.X, np.ndarray):
-            weighted = np.repeat(weight, np.diff(self.X.indptr)) * self.X.data.astype(np.float64) ** 2
-            return np.asarray(np.bincount(self.X.indices, weighted, minlength=self.d), dtype=np.float64)
-        total, step = np.zeros(self.d), max(1, (1 << 20) // self.d)
-        for begin in range(0, self.n, step):
-            total += weight[begin : begin + step] @ self.X[begin : begin + step].astype(np.float64) ** 2
-        return total
+    def column_sums(self, weight: Floats, *, power: int = 1, shift: Floats | None = None) -> Floats:
+        """Σ weightᵢ|xᵢⱼ − shiftⱼ|^power of every column j."""
+        moved = np.zeros(self.d) if shift is None else shift
+        if isinstance(self.X, np.ndarray):
+            total, step = np.zeros(self.d), max(1, (1 << 20) // self.d)
+            for begin in range(0, self.n, step):
+                block = self.X[begin : begin + step].astype(np.float64) - moved
+                total += weight[begin : begin + step] @ np.abs(block) ** power
+            return total
+        columns, weights = self.X.indices, np.repeat(weight, np.diff(self.X.indptr))
+        stored = weights * np.abs(self.X.data.astype(np.float64) - moved[columns]) ** power
+        missing = float(weight.sum()) - np.bincount(columns, weights, minlength=self.d)  # their x is 0
+        missing[np.bincount(columns, minlength=self.d) == self.n] = 0.0
+        sums = np.bincount(columns, stored, minlength=self.d) + missing * np.abs(moved) ** power
+        return np.asarray(sums, dtype=np.float64)
 
     def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
         """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""

@@ -134,9 +134,11 @@ class CertifiedClassifier(LinearClassifier):
         reached = self.certificate_.relative_gap
         if reached > self.tol:
             advice = "scale the columns of X, or ask for a larger tol"
-            if np.isinf(self.C):
+            if np.isinf(self.C) and np.isfinite(LOSSES[self.loss].kink):
                 advice = "the classes may touch or overlap: use a finite C"
-            elif self.max_iter is not None:
+            elif np.isinf(self.C):
+                advice = "columns of X may be nearly dependent: use a finite C"
+            elif self.max_iter is not None and self.n_iter_ >= self.max_iter:
                 advice = "raise max_iter"
             elif self.solver != "auto":
                 advice = "use solver='auto'"

@@ -95,6 +95,7 @@ class LeastSquaresClassifier(CertifiedClassifier):
         """Find the weights for all classes; see ``LinearSVM.fit``."""
         classes, problems = self.problems(X, y, sample_weight)
         one = problems[0]
+        one.check_lengths()
         targets = np.column_stack([problem.y for problem in problems])
         penalty = float(one.penalised)
         with training.one_blas_thread():

@@ -24,7 +24,7 @@ class MIRA(OnlineClassifier):
     C : float, default=inf
         How far one row may move w, as a multiple of the row: finite where the classes overlap (passive–aggressive I).
     batch_size : int, default=1
-        How many rows are looked at together.
+        How many rows are looked at together; their QP is solved to rounding, or as far as 20,000 sweeps get.
     fit_intercept, max_iter, patience, shuffle, average, random_state, verbose
         As in :class:`~widemargin.Perceptron`.
 

@@ -86,11 +86,11 @@ class OnlineClassifier(LinearClassifier):
         self.separates_ = self.margin_ > 0
         if interrupted:
             raise KeyboardInterrupt
-        if mistakes[-1] and self.max_iter >= self.patience:  # fewer passes than that were not meant to get there
-            limit = "max_iter" if len(mistakes) == self.max_iter else "patience"
+        if not self.separates_:
+            limit = "patience" if len(mistakes) < self.max_iter else "max_iter"
             warnings.warn(
-                f"{mistakes[-1]} rows still asked for a change in pass {len(mistakes)}, the last that {limit} allows: "
-                f"the classes overlap, or nearly; raise {limit}, or use LinearSVM, which does not mind",
+                f"the classes are not separated: {mistakes[-1]} rows asked for a change in pass {len(mistakes)}, the "
+                f"last that {limit} allows; raise {limit}, or use LinearSVM if the classes overlap",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -113,6 +113,8 @@ class OnlineClassifier(LinearClassifier):
                 raise ValueError(f"classes={every.tolist()}; a classifier needs at least 2 classes")
         else:
             every = self.classes_
+            if bool(self.average) != bool(len(self._weights[0].v_missed)):
+                raise ValueError(f"average={self.average}, but the first call had not; begin with a new estimator")
             if classes is not None and not np.array_equal(every, np.unique(np.asarray(classes))):
                 raise ValueError(f"classes are not those of the first call, {every.tolist()}")
         unknown = np.setdiff1d(y, every)
@@ -122,6 +124,8 @@ class OnlineClassifier(LinearClassifier):
         if first:
             self.classes_, self.mistakes_ = every, []
             self._weights = self._begin(len(labels), rows.d, None, None)
+        for proof in ("margin_", "separates_"):  # they were those of the rows of a fit
+            self.__dict__.pop(proof, None)
         self.mistakes_.append(self._walk(rule, self._weights, rows, labels, np.arange(rows.n, dtype=np.int64)))
         self._keep()
         return self
@@ -149,10 +153,8 @@ class OnlineClassifier(LinearClassifier):
             raise ValueError("coef_init or intercept_init contains NaN or infinity; begin at finite numbers")
         if biases.any() and not self.fit_intercept:
             raise ValueError("intercept_init is not 0, but fit_intercept=False asks for no bias")
-        weights = [LazyWeights(d, average=bool(self.average), start=start) for start in starts]
-        for one, bias in zip(weights, biases, strict=True):
-            one.numbers[2] = bias
-        return weights
+        average = bool(self.average)
+        return [LazyWeights(d, average=average, start=w, bias=b) for w, b in zip(starts, biases, strict=True)]
 
     def _walk(
         self, rule: Rule, weights: list[LazyWeights], rows: Rows, labels: list[Floats], draws: NDArray[np.int64]

@@ -76,7 +76,7 @@ SOLVERS: dict[str, Method] = {
 
 def choose(solver: str | Solver, problem: Problem) -> Solver:
     """The solver of that name, or the one given, if it can serve this problem; an error that names those that can."""
-    name = solver if isinstance(solver, str) else getattr(solver, "name", None)
+    name = solver if isinstance(solver, str) else None if isinstance(solver, type) else getattr(solver, "name", None)
     if name not in SOLVERS:
         raise ValueError(
             f"solver={solver!r}; choose from {', '.join(map(repr, SOLVERS))}, or give one of "
@@ -89,6 +89,6 @@ def choose(solver: str | Solver, problem: Problem) -> Solver:
     if name not in able:
         needs = f"needs the {' or '.join(method.losses)} loss, got {loss!r}"
         if loss in method.losses:
-            needs = "needs a finite C" if problem.penalised else "needs a penalty, which C=inf leaves out"
+            needs = "needs a finite C" if problem.penalised else f"takes no C=inf with the {loss} loss"
         raise ValueError(f"{name} {needs}; use {', '.join(map(repr, able))}")
     return method.solve if isinstance(solver, str) else solver

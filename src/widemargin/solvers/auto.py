@@ -21,7 +21,7 @@ from widemargin.solvers.maximum_likelihood import maximum_likelihood
 LARGEST_SYSTEM = 5000
 #: Problems that the interior point solves in less than this (20 ms) are not worth trying anything else.
 AT_ONCE = 2e7
-#: Nor are smooth problems that Newton's method solves in the time of this many passes: coordinate descent takes as many.
+#: Nor are smooth problems that Newton's method solves in the time of this many passes: descent takes as many.
 PASSES = 25
 
 

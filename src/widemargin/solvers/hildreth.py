@@ -9,6 +9,7 @@ driven to hold by an augmented Lagrangian. Hildreth 1957; Lent and Censor 1980.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ORDERS = ("cyclic", "back_and_forth", "random", "greedy")
-#: The most rows for which the matrix Q is built: 800 MB.
+#: The most rows for which the matrix Q is built: 800 MB, and twice that on the way.
 LARGEST = 10_000
 #: After this many sweeps the solver gives up.
 SWEEPS = 100_000
@@ -90,7 +91,7 @@ def hildreth(
         raise ValueError(f"order={order!r}; choose from {', '.join(map(repr, ORDERS))}")
     if not tol >= 0:
         raise ValueError(f"tol={tol!r}; it must be a number ≥ 0")
-    if max_steps is not None and max_steps < 1:
+    if max_steps is not None and (not isinstance(max_steps, Integral) or max_steps < 1):
         raise ValueError(f"max_steps={max_steps!r}; it must be a whole number ≥ 1, or None")
     left = 10_000 * n if max_steps is None else int(max_steps)
     steps, stopped = 0, "max_steps"
@@ -104,12 +105,13 @@ def hildreth(
             raise ValueError(
                 "the objective grows without bound along a coordinate with Q[i, i] = 0; give a finite upper"
             )
-        if moved == 0:
-            stopped = "no change"
-            break
-        if gain <= tol:
-            stopped = "tol"
-            break
+        if order == "greedy" or len(visits) >= n - (order == "back_and_forth" and n > 1):  # a whole sweep can tell
+            if moved == 0:
+                stopped = "no change"
+                break
+            if gain <= tol:
+                stopped = "tol"
+                break
         if left <= 0:
             break
         gradient = matrix @ alpha + linear  # as fresh as new: its rounding would add up

@@ -20,12 +20,14 @@ class LazyWeights:
     w = scale·v, and α = scale·a where `duals` rows are followed: w = Σ αᵢyᵢxᵢ as long as w began at 0.
     """
 
-    def __init__(self, d: int, *, duals: int = 0, average: bool = False, start: Floats | None = None) -> None:
+    def __init__(
+        self, d: int, *, duals: int = 0, average: bool = False, start: Floats | None = None, bias: float = 0.0
+    ) -> None:
         self.v = np.zeros(d) if start is None else np.array(start, dtype=np.float64)
         self.v_missed = np.zeros(d) if average else _NOTHING
         self.a = np.zeros(duals)
         self.a_missed = np.zeros(duals) if average else _NOTHING
-        self.numbers = np.array([1.0, 0.0, 0.0, 0.0])  # scale, mass, b, the sum of b
+        self.numbers = np.array([1.0, 0.0, bias, 0.0])  # scale, mass, b, the sum of b
         self.steps = 0
 
     def sgd(

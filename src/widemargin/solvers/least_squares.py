@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, svd
 
 from widemargin.data import Rows
+from widemargin.losses import squared
 from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate, Start
 from widemargin.solvers.sight import Sight
@@ -35,8 +36,8 @@ DENSE_ENOUGH = 0.2
 EXACT = 1e-20
 #: Corrections, and the relative size at which the last one counts as rounding.
 REFINEMENTS, SETTLED = 12, 1e-11
-#: The share of the gradient at 0 that counts as none where no gap can be proved on the way.
-ROUNDED = 1e-13
+#: The share of the gradient at 0 to reach where there is no penalty, and so no gap on the way; then once more.
+ROUNDED = (1e-10, 1e-14)
 #: After this many steps conjugate gradients give up.
 STEPS = 5000
 
@@ -62,17 +63,16 @@ class Solution(NamedTuple):
 
 
 def least_squares(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
-    """The solution, as one iterate; a sharper one if that does not do."""
-    for sharper in (1.0, 1e-3, 1e-6):
-        found = solve(
-            problem.rows,
-            problem.y[:, None],
-            problem.c,
-            penalty=float(problem.penalised),
-            fit_intercept=problem.fit_intercept,
-            tol=sharper * tol,
-        )
-        yield Sight(problem).of(found.w[0], float(found.b[0]), found.alpha(problem, 0), found.iterations)
+    """The solution, as one iterate. Nothing is drawn at random, and it begins at 0: `seed` and `start` have no part."""
+    found = solve(
+        problem.rows,
+        problem.y[:, None],
+        problem.c,
+        penalty=float(problem.penalised),
+        fit_intercept=problem.fit_intercept,
+        tol=0.5 * tol,
+    )
+    yield Sight(problem).of(found.w[0], float(found.b[0]), found.alpha(problem, 0), found.iterations)
 
 
 def solve(
@@ -106,6 +106,9 @@ class _Equations:
         self.mean = rows.combine(c / total) if fit_intercept else np.zeros(rows.d)
         self.mean_target = (c / total) @ targets if fit_intercept else np.zeros(targets.shape[1])
         self.targets = targets - self.mean_target
+        problem = Problem(rows, targets[:, 0], c, squared, fit_intercept)
+        #: Columns that can only have weight 0.
+        self.idle = problem.constant if penalty == 0 else np.zeros(rows.d, dtype=bool)
 
     def bias(self, w: Floats) -> Floats:
         return np.asarray(self.mean_target - w @ self.mean) if self.fit_intercept else np.zeros(len(w))
@@ -120,7 +123,9 @@ class _Equations:
         """2ZᵀC·residual − πw, which is 0 at the optimum."""
         weighted = 2 * self.c * residual
         shifted = inner(weighted, np.ones(len(weighted))) * self.mean if self.fit_intercept else 0.0
-        return self.rows.combine(weighted) - shifted - self.penalty * w
+        pull = self.rows.combine(weighted) - shifted - self.penalty * w
+        pull[self.idle] = 0.0
+        return pull
 
 
 def _by_columns(equations: _Equations) -> Solution | None:
@@ -132,7 +137,8 @@ def _by_columns(equations: _Equations) -> Solution | None:
         matrix -= 2 * float(equations.c.sum()) * np.outer(mean, mean)
     diagonal = np.einsum("ii->i", matrix)
     diagonal += equations.penalty
-    diagonal[diagonal <= 0] = 1.0  # an empty column gets weight 0
+    matrix[equations.idle] = matrix[:, equations.idle] = 0.0
+    diagonal[equations.idle | (diagonal <= 0)] = 1.0
     scale = 1 / np.sqrt(diagonal)
     matrix *= scale[:, None]
     matrix *= scale
@@ -202,10 +208,12 @@ def _refined(change: Callable[[Floats, int], Floats], size: int, targets: int, u
     """0 and the changes it asks for, until they are mere rounding; None if they do not get there."""
     found = np.zeros((targets, size))
     for k in range(targets):
+        largest = 0.0
         for _ in range(REFINEMENTS):
             step = change(found[k], k)
             found[k] += step
-            if np.linalg.norm(unit * step) <= SETTLED * np.linalg.norm(unit * found[k]):
+            largest = max(largest, float(np.linalg.norm(unit * step)))
+            if np.linalg.norm(unit * step) <= SETTLED * largest:
                 break
         else:
             return None
@@ -217,6 +225,7 @@ def _by_singular_values(equations: _Equations) -> Solution:
     live = np.flatnonzero(equations.c > 0)
     root = np.sqrt(2 * equations.c[live])
     matrix = (equations.rows.take(live) - equations.mean) * root[:, None]
+    matrix[:, equations.idle] = 0.0
     left, values, right = svd(matrix, full_matrices=False, overwrite_a=True, check_finite=False, lapack_driver="gesvd")
     kept = values > max(matrix.shape) * np.finfo(float).eps * values[0]
     share = np.where(kept, values / np.where(kept, values**2 + equations.penalty, 1.0), 0.0)
@@ -229,32 +238,48 @@ def _by_singular_values(equations: _Equations) -> Solution:
 
 
 def _by_conjugate_gradients(equations: _Equations, tol: float, most: int) -> Solution:
-    """Conjugate gradients on the normal equations, every column scaled to the same diagonal."""
+    """Conjugate gradients; without a penalty once more on the residuals, which makes them orthogonal to rounding."""
+    rows, shift = equations.rows, equations.mean if equations.fit_intercept else None
+    diagonal = 2 * rows.column_sums(equations.c, power=2, shift=shift) + equations.penalty
+    inverse = np.where(equations.idle, 0.0, 1 / np.where(diagonal > 0, diagonal, 1.0))
+    w, residuals, steps = np.zeros((equations.targets.shape[1], rows.d)), equations.targets.T.copy(), 0
+    for k in range(len(w)):
+        pull = equations.pull(residuals[k], w[k])
+        first = inner(pull, inverse * pull)
+        for share in ROUNDED[: 1 if equations.penalty else None]:
+            change, taken = _conjugate_gradients(equations, residuals[k], inverse, tol, share**2 * first, most)
+            w[k] += change
+            steps = max(steps, taken)
+    return Solution(w, equations.bias(w), residuals, steps)
+
+
+def _conjugate_gradients(
+    equations: _Equations, residual: Floats, inverse: Floats, tol: float, goal: float, most: int
+) -> tuple[Floats, int]:
+    """The best w for these targets, which become their residuals, and the steps it took; every column is scaled.
+
+    It stops at the relative gap `tol` or, where there is no penalty, at the square `goal` of the scaled gradient.
+    """
     rows, c, penalty, mean = equations.rows, equations.c, equations.penalty, equations.mean
-    diagonal = 2 * (rows.column_squares(c) - float(c.sum()) * mean**2) + penalty
-    inverse = 1 / np.where(diagonal > 0, diagonal, 1.0)
-    found, steps = np.zeros((equations.targets.shape[1], rows.d)), 0
-    for k, w in enumerate(found):
-        residual = equations.targets[:, k].copy()
+    w = np.zeros(rows.d)
+    pull = equations.pull(residual, w)
+    scaled = inverse * pull
+    along, slope, lowest = scaled.copy(), inner(pull, scaled), np.inf
+    for step in range(1, most + 1):
+        scores = rows.scores(along) - inner(mean, along)
+        curvature = 2 * inner(c, scores**2) + penalty * inner(along, along)
+        if curvature <= 0:
+            return w, step
+        length = slope / curvature
+        w += length * along
+        residual -= length * scores
         pull = equations.pull(residual, w)
         scaled = inverse * pull
-        along, slope = scaled.copy(), inner(pull, scaled)
-        first = slope
-        for step in range(1, most + 1):
-            steps = max(steps, step)
-            scores = rows.scores(along) - inner(mean, along)
-            curvature = 2 * inner(c, scores**2) + penalty * inner(along, along)
-            if curvature <= 0:
-                break
-            length = slope / curvature
-            w += length * along
-            residual -= length * scores
-            pull = equations.pull(residual, w)
-            scaled = inverse * pull
-            before, slope = slope, inner(pull, scaled)
-            primal, gap = penalty * inner(w, w) / 2 + inner(c, residual**2), inner(pull, pull) / 2
-            if gap <= tol * (primal - gap) if penalty else slope <= ROUNDED**2 * first:
-                break
-            along = scaled + (slope / before) * along
-    residuals = np.array([equations.residual(one, k) for k, one in enumerate(found)])
-    return Solution(found, equations.bias(found), residuals, steps)
+        before, slope = slope, inner(pull, scaled)
+        primal, gap = penalty * inner(w, w) / 2 + inner(c, residual**2), inner(pull, pull) / 2
+        done = gap <= tol * (primal - gap) if penalty else slope <= goal
+        if done or not primal <= lowest * (1 + 1e-9):
+            return w, step
+        lowest = min(lowest, primal)
+        along = scaled + (slope / before) * along
+    return w, most

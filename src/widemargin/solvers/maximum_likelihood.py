@@ -41,7 +41,7 @@ def maximum_likelihood(problem: Problem, *, tol: float, seed: int = 0, start: St
         step = system.solve(np.zeros(n), -problem.weights(alpha), inner(alpha, y) if problem.fit_intercept else 0.0)
         balanced = alpha + step.alpha
         primal, dual = problem.primal(w, m), -np.inf
-        if ((balanced > 0) & (balanced < c))[problem.live].all():
+        if ((balanced >= 0) & (balanced <= c))[problem.live].all():
             dual = problem.dual(balanced, problem.weights(balanced))
         gap = (primal - dual) / dual if dual > 0 else np.inf
         claim, before = gap if before <= min(tol, SHARP) else np.inf, gap

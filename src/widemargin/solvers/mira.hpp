@@ -23,12 +23,12 @@ struct MiraSteps {
 // Returns how many rows had a margin of at most p.
 template <class Rows>
 [[gnu::noinline]] Index mira_steps(const Rows& rows, const double* y, LazyWeights& weights, const MiraSteps& steps) {
-    constexpr int sweeps = 1000;
+    constexpr int sweeps = 20'000;  // enough for all but contradictions and the narrowest margins
     LazyWeights w = weights;
     const auto most = static_cast<std::size_t>(steps.batch);
     std::vector<Index> late(most), order(most);
     std::vector<double> alpha(most), gradient(most), norms(most), upper(most, steps.limit), q, spread;
-    if (steps.batch > 1) spread.assign(static_cast<std::size_t>(rows.d), 0.0), q.resize(most * most);
+    if (steps.batch > 1) spread.assign(static_cast<std::size_t>(rows.d), 0.0);
     for (std::size_t k = 0; k < most; ++k) order[k] = static_cast<Index>(k);
     const Index total = steps.count * steps.batch;
     Index violated = 0;
@@ -53,6 +53,7 @@ template <class Rows>
             w.move(rows, i, y[i], change);
             if (steps.bias) w.b += change * y[i];
         } else if (k > 1) {
+            q.resize(std::max(q.size(), static_cast<std::size_t>(k * k)));
             for (Index r = 0; r < k; ++r) {
                 const Index i = late[static_cast<std::size_t>(r)];
                 rows.each(i, [&](Index j, double x) { spread[static_cast<std::size_t>(j)] = x; });

@@ -60,6 +60,8 @@ class Tall(NormalEquations):
         centre = border and rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
         # Columns far from 0 make the bias nearly a combination of them; the bias takes up the shift at no cost.
         self.shift = problem.centre if centre else None
+        # Without a penalty, columns that the bias makes superfluous have weight 0.
+        self.idle = None if problem.penalised else np.flatnonzero(problem.constant)
 
     def weigh(self, weights: Floats) -> None:
         problem = self.problem
@@ -67,16 +69,23 @@ class Tall(NormalEquations):
         matrix = problem.rows.gram(weights, self.shift, border=problem.fit_intercept)
         diagonal = np.einsum("ii->i", matrix)
         diagonal[: problem.rows.d] += float(problem.penalised)
+        if self.idle is not None:
+            matrix[self.idle] = matrix[:, self.idle] = 0.0
+            diagonal[self.idle] = 1.0
         self.factor = Factor(matrix)
 
     def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
         rows, weighted = self.problem.rows, self.weights * r
         right = rows.combine(self.y * weighted) - r_w
+        if self.idle is not None:
+            right[self.idle] = 0.0
         dw, db = right, 0.0
         if self.problem.fit_intercept:
             last = inner(self.y, weighted) + r_b
             if self.shift is not None:
                 right = right - last * self.shift
+                if self.idle is not None:
+                    right[self.idle] = 0.0
             solution = self.factor.solve(np.append(right, last))
             dw, db = solution[:-1], float(solution[-1])
             if self.shift is not None:

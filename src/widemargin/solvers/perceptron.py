@@ -9,13 +9,14 @@ makes at most (R/γ)² mistakes, the bias counted as one more column of ones. Ro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.data import Rows
 from widemargin.solvers.lazy_weights import LazyWeights
-from widemargin.solvers.sgd import check_rate, rates
+from widemargin.solvers.sgd import rates
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,7 +30,10 @@ class PerceptronRule:
     power: float = 0.0
 
     def __post_init__(self) -> None:
-        check_rate(self.rate, self.power)
+        if not isinstance(self.rate, Real) or not 0 < self.rate < np.inf:
+            raise ValueError(f"learning_rate={self.rate!r}; it must be a finite number > 0")
+        if not isinstance(self.power, Real) or not 0 <= self.power <= 1:
+            raise ValueError(f"decay={self.power!r}; it must lie between 0 (a fixed rate) and 1 (1/t)")
 
     def __call__(self, weights: LazyWeights, rows: Rows, y: Floats, draws: Integers, *, bias: bool) -> int:
         """Walks over the rows drawn and returns the number of mistakes."""

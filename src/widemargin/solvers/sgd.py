@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +31,8 @@ Integers = NDArray[np.int64]
 PASSES = 300
 #: Neighbouring rows that are visited together: a random row costs as much memory traffic as three in order.
 BLOCK = 16
+#: Weights of this size come from steps that diverge.
+FAR = 1e100
 #: The most steps whose rates are laid out at once.
 CHUNK = 1 << 16
 
@@ -45,7 +48,7 @@ class Sgd:
     power : float, from 0 to 1
         0 is a fixed rate, which ends in a neighbourhood of the optimum; ½ is 1/√t; 1 is 1/(λt).
     offset : float or None
-        None makes the first step as long as the steepest row allows.
+        None is 0 if there is a rate; otherwise it makes the first step as long as the steepest row allows.
     average : bool
         Whether to answer with the mean of all w instead of the last.
 
@@ -68,13 +71,15 @@ class Sgd:
         yield from stochastic(problem, draws, rate=rate, power=self.power, offset=offset, average=self.average)
 
 
-def check_rate(rate: float | None, power: float, offset: float | None = None) -> None:
+def check_rate(rate: float | None, power: float, offset: float | None) -> None:
     """Raises what is wrong with a schedule."""
-    if rate is not None and not 0 < rate < np.inf:
-        raise ValueError(f"rate={rate!r}; it must be a finite number > 0, or None for 1/λ")
-    if not 0 <= power <= 1:
+    if not isinstance(power, Real) or not 0 <= power <= 1:
         raise ValueError(f"power={power!r}; it must lie between 0 (a fixed rate) and 1 (1/t)")
-    if offset is not None and not 0 <= offset < np.inf:
+    if rate is None and power != 1:
+        raise ValueError(f"rate=None is 1/λ, which goes with power=1; with power={power!r} give a rate > 0")
+    if rate is not None and (not isinstance(rate, Real) or not 0 < rate < np.inf):
+        raise ValueError(f"rate={rate!r}; it must be a finite number > 0, or None for 1/λ")
+    if offset is not None and (not isinstance(offset, Real) or not 0 <= offset < np.inf):
         raise ValueError(f"offset={offset!r}; it must be a finite number ≥ 0, or None")
 
 
@@ -128,6 +133,8 @@ def stochastic(
                 bias=problem.fit_intercept,
                 radius=radius,
             )
+        if not np.abs(weights.w).max() < FAR:
+            raise ValueError(f"the steps diverged in pass {iteration}; use a smaller rate, or leave rate=None")
         yield sight.of(weights.w, weights.b, weights.alpha, iteration)
 
 

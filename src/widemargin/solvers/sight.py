@@ -31,10 +31,7 @@ class Sight:
         return Iterate(w, b, alpha, self.primal, self.dual, claim, len(self.problem.live), iteration)
 
     def _look(self, w: Floats, alpha: Floats) -> Floats:
-        """Sees the primal at w with its best bias, and the dual at the best feasible point that w and α suggest.
-
-        A smooth loss has one slope at every margin, and w suggests α = −cφ′(m). Otherwise it is the best multiple of α.
-        """
+        """Sees the primal at w with its best bias, and the dual at the best feasible point that w and α suggest."""
         problem = self.problem
         scores = problem.rows.scores(w)
         b = problem.best_bias(scores)
@@ -42,12 +39,20 @@ class Sight:
         if problem.hard:
             w, b = problem.canonical(w, b, margins)
             margins = problem.margins(w, b)
-        smooth = problem.loss.smooth and not problem.hard
-        alpha = problem.feasible(-problem.c * problem.loss.slope(margins) if smooth else alpha)
-        implied = problem.weights(alpha)
-        if not smooth and not problem.hard:  # D(tα) = tΣα − t²/2 ‖w(α)‖²
-            square = inner(implied, implied)
-            share = min(1.0, float(alpha.sum()) / square) if square > 0 else 1.0
-            alpha, implied = share * alpha, share * implied
-        self.primal, self.dual = problem.primal(w, margins), problem.dual(alpha, implied)
+        candidates = [_best_multiple(problem, problem.feasible(alpha))]
+        if problem.loss.smooth and not problem.hard:  # one slope at every margin: w has an α of its own
+            own = problem.feasible(-problem.c * problem.loss.slope(margins))
+            candidates.append((problem.dual(own, problem.weights(own)), own))
+        self.primal = problem.primal(w, margins)
+        self.dual, alpha = max(candidates, key=lambda candidate: candidate[0])
         return alpha
+
+
+def _best_multiple(problem: Problem, alpha: Floats) -> tuple[float, Floats]:
+    """The dual at the best tα, t ≤ 1, for a loss whose dual is tΣα − t²/2 ‖w(α)‖²."""
+    implied = problem.weights(alpha)
+    if not problem.loss.smooth and not problem.hard:
+        square = inner(implied, implied)
+        share = min(1.0, float(alpha.sum()) / square) if square > 0 else 1.0
+        alpha, implied = share * alpha, share * implied
+    return problem.dual(alpha, implied), alpha

@@ -56,7 +56,8 @@ struct Columns {
     }
 };
 
-inline constexpr double least_bend = 1e-12;
+// Rows as good as equal differ by rounding: this share of their norms.
+inline constexpr double least_bend = 1e-15;
 
 // A pair step; false if the largest violation is at most tol, which comes back in `violation`.
 template <class Rows>
@@ -80,9 +81,10 @@ bool smo_pair(const Rows& rows, Smo& p, Columns& columns, double tol, double& vi
     for (Index k = 0; k < p.n; ++k) {
         const double apart = highest - p.f[k];
         if (!(apart > 0) || !p.may_fall(k)) continue;
-        const double bend = std::max(p.norms[i] + p.norms[k] - 2 * with_i[k], least_bend);
+        const double bend = std::max(p.norms[i] + p.norms[k] - 2 * with_i[k], least_bend * (p.norms[i] + p.norms[k]));
         if (apart * apart / bend > most) most = apart * apart / bend, j = k, bend_of_most = bend;
     }
+    if (j < 0) return false;  // nothing but overflow
     const double* with_j = columns.get(rows, j, i);
     with_i = columns.get(rows, i, j);
     const double wanted = (highest - p.f[j]) / bend_of_most, up = p.room_up(i), down = p.room_down(j);
@@ -104,7 +106,7 @@ bool smo_single(const Rows& rows, Smo& p, Columns& columns, double tol, double& 
         const double pull = p.y[k] * p.f[k];  // how much the dual rises with αₖ
         if ((pull > 0 && p.alpha[k] >= p.c[k]) || (pull < 0 && p.alpha[k] <= 0)) continue;
         violation = std::max(violation, std::abs(pull));
-        const double bend = std::max(p.norms[k], least_bend);
+        const double bend = p.norms[k];
         const double to = std::clamp(p.alpha[k] + pull / bend, 0.0, p.c[k]), change = to - p.alpha[k];
         const double gain = change * (pull - bend * change / 2);
         if (gain > most) most = gain, i = k, next = to;

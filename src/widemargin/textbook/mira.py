@@ -56,7 +56,7 @@ def mira(
 def _least_change(Q: Floats, r: Floats, C: float) -> Floats:
     """The α of the small QP, by sweeps over its coordinates until one changes nothing that counts."""
     alpha = np.zeros(len(r))
-    for _ in range(1000):
+    for _ in range(20_000):
         moved = False
         for i in np.flatnonzero(np.diag(Q) > 0):  # an empty row has no margin to gain
             new = min(max(alpha[i] - (Q[i] @ alpha + r[i]) / Q[i, i], 0.0), C)

@@ -42,7 +42,7 @@ def smo(
         tie = 1e-10 if violation > 1e-7 else 0.0  # the last pair's f are equal but for rounding: then the first of them
         i = int((rising >= rising.max() - tie).argmax())
         drop = np.where(low, f[i] - f, -np.inf)
-        curvature = np.maximum(K[i, i] + np.diag(K) - 2 * K[i], 1e-12)
+        curvature = np.maximum(K[i, i] + np.diag(K) - 2 * K[i], 1e-15 * (K[i, i] + np.diag(K)))
         j = int((np.maximum(drop, 0.0) ** 2 / curvature).argmax())
         room_i, room_j = C - alpha[i] if y[i] > 0 else alpha[i], alpha[j] if y[j] > 0 else C - alpha[j]
         s = min(drop[j] / curvature[j], room_i, room_j)
