@@ -181,7 +181,9 @@ BAD_PARAMETERS = [
     ({"average": 1}, "average=1; it must be"),
     ({"aggressiveness": 1.0}, "aggressiveness=1.0; it must be at least 0 and below 1"),
     ({"aggressiveness": -0.1}, "aggressiveness=-0.1"),
-    ({"batch_size": 0}, "batch_size=0; it must be a whole number ≥ 1"),
+    ({"batch_size": 0}, "batch_size=0; it must be a whole number from 1"),
+    ({"batch_size": 40_000}, "batch_size=40000"),
+    ({"alpha": 1e-300}, "alpha=1e-300"),
     ({"batch_size": 2.5}, "batch_size=2.5"),
 ]
 

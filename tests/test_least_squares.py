@@ -163,7 +163,9 @@ def test_linear_svm_without_a_penalty_is_plain_least_squares():
     X, y = noisy(100, 5)
     ours = LinearSVM(np.inf, loss="squared").fit(X, y)
     assert ours.coef_ == pytest.approx(LeastSquaresClassifier().fit(X, y).coef_, abs=1e-12)
-    with pytest.raises(ValueError, match="dual_cd takes no C=inf with the squared loss; use 'auto'"):
+    same = LinearSVM(np.inf, loss="squared", solver="least_squares").fit(X, y)
+    assert same.coef_ == pytest.approx(ours.coef_, abs=1e-12)
+    with pytest.raises(ValueError, match="dual_cd takes no C=inf with the squared loss; use 'auto', 'least_squares'"):
         LinearSVM(np.inf, loss="squared", solver="dual_cd").fit(X, y)
 
 

@@ -68,6 +68,20 @@ def test_at_its_kink_the_slope_is_zero(name, kink):
     assert LOSSES[name].slope(at(kink - 1e-12))[0] == -1
 
 
+def test_subdifferential_is_the_set_of_supporting_slopes():
+    """[−1, 0] at the hinge's kink, one slope elsewhere; each supports φ everywhere, and no other does."""
+    grid = np.linspace(-4, 4, 801)
+    for loss in LOSSES.values():
+        for m in (-1.0, 0.0, 0.5, 1.0, 2.0):
+            low, high = loss.subdifferential(m)
+            for slope, supports in ((low, True), (high, True), (low - 0.1, False), (high + 0.1, False)):
+                line = loss.value(at(m)) + slope * (grid - m)
+                assert (loss.value(grid) >= line - 1e-12).all() == supports
+                assert (slope in loss.subdifferential(m)) == supports
+    assert np.float32(-0.5) in LOSSES["hinge"].subdifferential(1.0)
+    assert repr(LOSSES["hinge"].subdifferential(1.0)) == "[-1, 0]"
+
+
 def test_one_list_of_losses():
     """The kernels have the losses that Python has."""
     assert set(_core.losses) == set(LOSSES)

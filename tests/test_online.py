@@ -1,5 +1,6 @@
 """Pegasos's bound, the perceptron's mistakes, MIRA's margin: what the notes promise, held against the promise."""
 
+import warnings
 from itertools import pairwise
 
 import clarabel
@@ -122,20 +123,37 @@ def test_aggressive_mira_approaches_the_hard_margin():
     w, _ = hard_margin(X, y)
     cosines = []
     for p in (0.0, 0.5, 0.9, 0.999):
-        model = MIRA(p, max_iter=100_000, patience=100_000).fit(X, y)
+        model = MIRA(p, C=np.inf, max_iter=100_000, patience=100_000).fit(X, y)
         assert model.separates_
         cosines.append(float(model.coef_[0] @ w / np.linalg.norm(model.coef_) / np.linalg.norm(w)))
     assert cosines[-1] == max(cosines) > 0.995
     labels = np.sign(X @ [2.0, -1.0, 0.5])
-    whole = MIRA(batch_size=len(y), fit_intercept=False, max_iter=1).fit(X, labels)
+    whole = MIRA(C=np.inf, batch_size=len(y), fit_intercept=False, max_iter=1).fit(X, labels)
     best = fit(make_problem(X, labels, np.inf, fit_intercept=False), tol=1e-12).w
     assert whole.coef_[0] == pytest.approx(best, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:the classes are not separated:sklearn.exceptions.ConvergenceWarning")
 def test_empty_rows_and_contradictions_end():
-    """An empty row without a bias moves nothing; the same row with both labels ends in patience."""
-    assert MIRA(fit_intercept=False, max_iter=3).fit([[0.0], [1.0], [-1.0]], [1, 1, 0]).coef_[0, 0] == 1
+    """An empty row without a bias is late for ever and moves nothing; so does the same row with both labels."""
+    for Estimator in (Perceptron, MIRA):
+        model = Estimator(fit_intercept=False, max_iter=3).fit([[0.0], [1.0], [-1.0]], [1, 1, 0])
+        assert (model.coef_[0, 0], model.mistakes_[1:]) == (1, [1, 1])
+
+
+def test_any_order_of_few_rows():
+    """Twenty seeds, twenty orders: rows are shuffled one by one where there are few."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((31, 3)), rng.integers(0, 2, 31)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answers = {tuple(Perceptron(random_state=seed, max_iter=3).fit(X, y).coef_[0]) for seed in range(20)}
+    assert len(answers) > 15
+
+
+@pytest.mark.filterwarnings("ignore:the classes are not separated:sklearn.exceptions.ConvergenceWarning")
+def test_contradictions_end():
+    """The same row with both labels, alone and in one batch."""
     for batch_size in (1, 2):
         model = MIRA(batch_size=batch_size, max_iter=50).fit([[1.0], [1.0]], [0, 1])
         assert np.isfinite(model.coef_).all()

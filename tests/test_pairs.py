@@ -74,7 +74,16 @@ def test_pegasos(storage, average, project, fit_intercept, k):
     options = {"average": average, "fit_intercept": fit_intercept, "project": project}
     eta, radius = 1 / (LAM * T), LAM**-0.5 if project else np.inf
     compiled = sgd(
-        storage, "hinge", eta, 1 - 1 / T, draws=draws, average=average, bias=fit_intercept, batch=k, radius=radius
+        storage,
+        "hinge",
+        eta,
+        1 - 1 / T,
+        draws=draws,
+        average=average,
+        bias=fit_intercept,
+        batch=k,
+        radius=radius,
+        norms=np.sum(X**2, axis=1),
     )
     assert_same(states(textbook.pegasos(X, Y, LAM, draws, **options)), compiled)
 
@@ -102,7 +111,9 @@ def test_pegasos_dual_variables(average, radius):
     for begin in range(0, 1000, 250):
         eta = rates(1 / LAM, 1.0, 0.0, weights.steps, 250)
         shrink = 0.9 * (1 - eta * LAM)
-        weights.sgd("hinge", rows, Y, DRAWS[begin : begin + 250].copy(), eta, shrink, radius=radius)
+        weights.sgd(
+            "hinge", rows, Y, DRAWS[begin : begin + 250].copy(), eta, shrink, radius=radius, norms=rows.square_norms()
+        )
         assert (weights.alpha * Y) @ X == pytest.approx(weights.w, rel=1e-9, abs=1e-12)
 
 

@@ -43,10 +43,14 @@ __all__ = [
     "hildreth",
     "strength",
 ]
+#: Rooms that one may want to look into by name.
+_ROOMS = ("data", "losses", "plots", "problem", "solvers", "textbook", "training")
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        return import_module(f"widemargin.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'widemargin' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -187,7 +187,7 @@ struct Lazy {
 
 Index sgd_steps(const std::string& rule, const Rows& rows, Vector y, Vector g, Array<double> v, Array<double> v_missed,
                 Array<double> a, Array<double> a_missed, Array<double> numbers, Array<const Index> draws, Vector eta,
-                Vector shrink, Index batch, bool bias, double radius) {
+                Vector shrink, Index batch, bool bias, double radius, Vector norms) {
     need(y.size(), rows.n(), "y");
     need(g.size(), rows.n(), "g");
     const auto count = static_cast<Index>(eta.size());
@@ -195,7 +195,8 @@ Index sgd_steps(const std::string& rule, const Rows& rows, Vector y, Vector g, A
     need(draws.size(), count * batch, "draws");
     const Lazy lazy{v, v_missed, a, a_missed, numbers};
     wm::LazyWeights weights = lazy.unpack(rows);
-    const wm::Steps steps{draws.data(), eta.data(), shrink.data(), count, batch, bias, radius};
+    if (radius < wm::inf) need(norms.size(), rows.n(), "norms");
+    const wm::Steps steps{draws.data(), eta.data(), shrink.data(), count, batch, bias, radius, norms.data()};
     Index moved;
     {
         nb::gil_scoped_release release;
@@ -343,7 +344,8 @@ NB_MODULE(MODULE_NAME, m) {
           "shrink_above"_a, "shrink_below"_a, "shards"_a, "rounds"_a, "threads"_a);
     m.def("sgd_steps", &sgd_steps, "rule"_a, "rows"_a, "y"_a, "g"_a, nb::arg("v").noconvert(),
           nb::arg("v_missed").noconvert(), nb::arg("a").noconvert(), nb::arg("a_missed").noconvert(),
-          nb::arg("numbers").noconvert(), "draws"_a, "eta"_a, "shrink"_a, "batch"_a, "bias"_a, "radius"_a);
+          nb::arg("numbers").noconvert(), "draws"_a, "eta"_a, "shrink"_a, "batch"_a, "bias"_a, "radius"_a,
+          "norms"_a);
     m.def("mira_steps", &mira_steps, "rows"_a, "y"_a, nb::arg("v").noconvert(),
           nb::arg("v_missed").noconvert(), nb::arg("numbers").noconvert(), "draws"_a, "batch"_a, "bias"_a, "p"_a,
           "limit"_a);

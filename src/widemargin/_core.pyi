@@ -58,6 +58,7 @@ def sgd_steps(
     batch: int,
     bias: bool,
     radius: float,
+    norms: Floats,
 ) -> int: ...
 def mira_steps(
     rows: Rows,

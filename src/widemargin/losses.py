@@ -8,6 +8,7 @@ min ½‖w‖² + Σ cᵢφ(mᵢ) is max −½‖Σ αᵢyᵢxᵢ‖² − Σ c�
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ class Interval(NamedTuple):
     high: float
 
     def __contains__(self, slope: object) -> bool:
-        return isinstance(slope, float | int) and self.low <= slope <= self.high
+        return isinstance(slope, Real) and self.low <= float(slope) <= self.high
 
     def __repr__(self) -> str:
         return f"[{self.low:g}, {self.high:g}]"

@@ -32,7 +32,7 @@ def inner(a: Floats, b: Floats) -> float:
 HARD_ROUNDING = 1e-9
 
 #: Σ αᵢyᵢxᵢⱼ this small beside Σ |αᵢxᵢⱼ| is rounding, and counts as 0.
-BALANCED = 2e-14
+BALANCED = 4e-14
 #: The deviation from its mean, as a share of its size, below which a column counts as constant.
 CONSTANT = 1e-13
 

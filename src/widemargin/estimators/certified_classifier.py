@@ -134,14 +134,14 @@ class CertifiedClassifier(LinearClassifier):
         reached = self.certificate_.relative_gap
         if reached > self.tol:
             advice = "scale the columns of X, or ask for a larger tol"
-            if np.isinf(self.C) and np.isfinite(LOSSES[self.loss].kink):
-                advice = "the classes may touch or overlap: use a finite C"
-            elif np.isinf(self.C):
-                advice = "columns of X may be nearly dependent: use a finite C"
-            elif self.max_iter is not None and self.n_iter_ >= self.max_iter:
+            if self.max_iter is not None and self.n_iter_ >= self.max_iter:
                 advice = "raise max_iter"
             elif self.solver != "auto":
                 advice = "use solver='auto'"
+            elif np.isinf(self.C) and np.isfinite(LOSSES[self.loss].kink):
+                advice = "the classes may touch or overlap: use a finite C"
+            elif np.isinf(self.C):
+                advice = "columns of X may be nearly dependent: use a finite C"
             warnings.warn(
                 f"the relative gap is {reached:.1e} after {self.n_iter_} iterations, asked for was tol={self.tol:.1e}; "
                 f"{advice}",

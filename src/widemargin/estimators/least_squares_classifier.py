@@ -115,17 +115,18 @@ class LeastSquaresClassifier(CertifiedClassifier):
         self._keep(fits, problems, classes)
         missed = max(_missed(problem, fit.certificate) for problem, fit in zip(problems, fits, strict=True))
         if missed > self.tol:
+            advice = "raise max_iter, or scale" if found.iterations > 1 else "some are nearly dependent: scale or drop"
             warnings.warn(
-                f"the relative gap is {missed:.1e}, asked for was tol={self.tol:.1e}; raise max_iter, scale the "
-                "columns of X, or use alpha > 0",
+                f"the relative gap is {missed:.1e}, asked for was tol={self.tol:.1e}; {advice} columns of X, or use a "
+                "larger alpha",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return self
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.alpha, Real) or not 0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha={self.alpha!r}; it must be a finite number ≥ 0")
+        if not isinstance(self.alpha, Real) or not (self.alpha == 0 or 1e-100 <= self.alpha <= 1e100):
+            raise ValueError(f"alpha={self.alpha!r}; it must be 0, or a number from 1e-100 to 1e100")
         super()._check_parameters()
 
 

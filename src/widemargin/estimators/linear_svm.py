@@ -35,14 +35,16 @@ class LinearSVM(CertifiedClassifier):
     tol : float, default=1e-3
         The relative duality gap to prove.
     max_iter : int or None, default=None
-        The most passes or steps; None for as many as it takes.
+        The most passes or steps; None for as many as it takes ("pegasos" and "sgd" give up after 300 passes,
+        "subgradient" after 2,000 steps).
     n_jobs : int or None, default=None
         Threads of our own; None for all cores, −1 too. The result is the same, to the last bit, whatever their number.
         The small matrices of `interior_point` are factored by LAPACK, with its own threads.
     random_state : int, RandomState or None, default=None
         Seed of the order in which rows are visited or drawn; None is the same order every time. Nothing else is random.
     warm_start : bool, default=False
-        Whether to begin where the last fit ended. `interior_point` only checks whether that is good enough already.
+        Whether to begin where the last fit ended. Only "dual_cd", "auto", "smo" and "hildreth" go on from there; the
+        others check whether it is good enough already.
     verbose : int, default=0
         1 shows progress on fits that take longer than two seconds, 2 every evaluation.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from widemargin.estimators.online_classifier import OnlineClassifier, Rule
 from widemargin.solvers import MiraRule
 
@@ -15,14 +13,15 @@ class MIRA(OnlineClassifier):
 
     If y(w·x + b) ≤ aggressiveness, the nearest (w, b) with y(w·x + b) ≥ 1 takes over; several rows at a time are a
     small QP. On separable classes it ends; without a bias its hyperplane then has at least p/(1 + p) of the largest
-    margin, where p is the aggressiveness. Several classes are trained one against the rest.
+    margin, where p is the aggressiveness and C = ∞. Several classes are trained one against the rest.
 
     Parameters
     ----------
     aggressiveness : float, default=0.0
         At least 0 and below 1: the margin below which a row counts. 0 is plain MIRA, which acts on mistakes only.
-    C : float, default=inf
-        How far one row may move w, as a multiple of the row: finite where the classes overlap (passive–aggressive I).
+    C : float, default=1.0
+        How far one row may move w, as a multiple of the row (passive–aggressive I). ``inf`` is MIRA as the lecture
+        notes have it, for classes that do not overlap; where they do, the last row would turn the hyperplane at will.
     batch_size : int, default=1
         How many rows are looked at together; their QP is solved to rounding, or as far as 20,000 sweeps get.
     fit_intercept, max_iter, patience, shuffle, average, random_state, verbose
@@ -48,7 +47,7 @@ class MIRA(OnlineClassifier):
         self,
         aggressiveness: float = 0.0,
         *,
-        C: float = np.inf,
+        C: float = 1.0,
         batch_size: int = 1,
         fit_intercept: bool = True,
         max_iter: int = 1000,

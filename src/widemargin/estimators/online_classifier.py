@@ -88,12 +88,13 @@ class OnlineClassifier(LinearClassifier):
             raise KeyboardInterrupt
         if not self.separates_:
             limit = "patience" if len(mistakes) < self.max_iter else "max_iter"
-            warnings.warn(
-                f"the classes are not separated: {mistakes[-1]} rows asked for a change in pass {len(mistakes)}, the "
-                f"last that {limit} allows; raise {limit}, or use LinearSVM if the classes overlap",
-                ConvergenceWarning,
-                stacklevel=2,
+            why = (
+                f"{mistakes[-1]} times a row asked for a change in pass {len(mistakes)}, the last that {limit} allows; "
+                f"raise {limit}, or use LinearSVM if the classes overlap"
+                if mistakes[-1]
+                else "the last weights did, but not their mean; use average=False"
             )
+            warnings.warn(f"the classes are not separated: {why}", ConvergenceWarning, stacklevel=2)
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:

@@ -77,15 +77,16 @@ SOLVERS: dict[str, Method] = {
 def choose(solver: str | Solver, problem: Problem) -> Solver:
     """The solver of that name, or the one given, if it can serve this problem; an error that names those that can."""
     name = solver if isinstance(solver, str) else None if isinstance(solver, type) else getattr(solver, "name", None)
-    if name not in SOLVERS:
-        raise ValueError(
-            f"solver={solver!r}; choose from {', '.join(map(repr, SOLVERS))}, or give one of "
-            "widemargin.solvers.Pegasos, Sgd and Subgradient"
-        )
-    method, loss = SOLVERS[name], problem.loss.name
+    loss = problem.loss.name
     able = [other for other, its in SOLVERS.items() if loss in its.losses and (its.hard or not problem.hard)]
     if not problem.penalised:
-        able = ["auto"]
+        able = ["auto", *(["least_squares"] if loss == "squared" else [])]
+    if name not in SOLVERS:
+        raise ValueError(
+            f"solver={solver!r}; choose from {', '.join(map(repr, able))}, or give an object such as "
+            "widemargin.solvers.Pegasos(average=True)"
+        )
+    method = SOLVERS[name]
     if name not in able:
         needs = f"needs the {' or '.join(method.losses)} loss, got {loss!r}"
         if loss in method.losses:

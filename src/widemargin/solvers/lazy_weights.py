@@ -43,8 +43,12 @@ class LazyWeights:
         batch: int = 1,
         bias: bool = False,
         radius: float = np.inf,
+        norms: Floats = _NOTHING,
     ) -> int:
-        """Stochastic subgradient steps on these draws; returns how many rows moved w. See `sgd.hpp`."""
+        """Stochastic subgradient steps on these draws; returns how many rows moved w. See `sgd.hpp`.
+
+        A finite radius needs the rows' `norms`, ‖x‖².
+        """
         self.steps += len(eta)
         return _core.sgd_steps(
             rule,
@@ -62,6 +66,7 @@ class LazyWeights:
             batch,
             bias,
             radius,
+            norms,
         )
 
     def mira(self, rows: Rows, y: Floats, draws: Integers, *, batch: int, bias: bool, p: float, limit: float) -> int:

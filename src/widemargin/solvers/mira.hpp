@@ -41,7 +41,10 @@ template <class Rows>
             if (m > steps.p) continue;
             double norm = steps.bias;
             rows.each(i, [&](Index, double x) { norm += x * x; });
-            if (norm == 0) continue;
+            if (norm == 0) {  // late for ever: no w gives it a margin
+                ++violated;
+                continue;
+            }
             late[static_cast<std::size_t>(k)] = i;
             norms[static_cast<std::size_t>(k)] = norm;
             gradient[static_cast<std::size_t>(k++)] = m - 1;

@@ -22,6 +22,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+#: The most rows whose inner products are built: 200 MB.
+LARGEST_BATCH = 5000
+
+
 @dataclass(frozen=True)
 class MiraRule:
     """One step per `batch_size` rows drawn; `limit` bounds how far one row may move w, as a multiple of itself."""
@@ -35,8 +39,8 @@ class MiraRule:
             raise ValueError(f"aggressiveness={self.p!r}; it must be at least 0 and below 1")
         if not isinstance(self.limit, Real) or not self.limit > 0:
             raise ValueError(f"C={self.limit!r}; it must be a number > 0")
-        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
-            raise ValueError(f"batch_size={self.batch_size!r}; it must be a whole number ≥ 1")
+        if not isinstance(self.batch_size, Integral) or not 1 <= self.batch_size <= LARGEST_BATCH:
+            raise ValueError(f"batch_size={self.batch_size!r}; it must be a whole number from 1 to {LARGEST_BATCH:,}")
 
     def __call__(self, weights: LazyWeights, rows: Rows, y: Floats, draws: Integers, *, bias: bool) -> int:
         """Walks over the rows drawn, the last batch as large as they allow, and returns how many had a margin ≤ p."""

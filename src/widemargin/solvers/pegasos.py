@@ -18,12 +18,14 @@ import numpy as np
 
 from widemargin.problem import Problem
 from widemargin.solvers.iterate import Iterate, Start
-from widemargin.solvers.sgd import PASSES, stochastic
+from widemargin.solvers.sgd import PASSES, check_switch, stochastic
 
 
 @dataclass(frozen=True)
 class Pegasos:
     """Pegasos as the lecture notes have it; without parameters it has no rate to tune.
+
+    A bias takes the same steps, unshrunk; LinearSVM's answer has the best bias for the last w in its place.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ class Pegasos:
     average : bool
         Whether to answer with the mean of all w instead of the last.
     batch_size : int
-        How many rows a step draws.
+        How many rows a step draws, at most all.
 
     """
 
@@ -43,14 +45,17 @@ class Pegasos:
     name: ClassVar[str] = "pegasos"
 
     def __post_init__(self) -> None:
+        check_switch("project", self.project)
+        check_switch("average", self.average)
         if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
             raise ValueError(f"batch_size={self.batch_size!r}; it must be a whole number ≥ 1")
 
     def __call__(self, problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
         """Iterates, one per n rows drawn."""
         everyone, order = problem.live.astype(np.int64), np.random.default_rng(seed)
-        steps = -(-len(everyone) // self.batch_size)
-        draws = (everyone[order.integers(0, len(everyone), steps * self.batch_size)] for _ in range(PASSES))
+        batch = min(int(self.batch_size), len(everyone))
+        steps = -(-len(everyone) // batch)
+        draws = (everyone[order.integers(0, len(everyone), steps * batch)] for _ in range(PASSES))
         inverse_lam = float(problem.c.sum())
         yield from stochastic(
             problem,
@@ -59,6 +64,6 @@ class Pegasos:
             power=1.0,
             offset=0.0,
             average=self.average,
-            batch=self.batch_size,
+            batch=batch,
             radius=float(np.sqrt(inverse_lam)) if self.project else np.inf,
         )

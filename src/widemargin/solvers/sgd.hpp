@@ -25,7 +25,8 @@ struct Steps {
     const double *eta, *shrink;
     Index count, batch;
     bool bias;
-    double radius;  // of the ball that w is cut back into; ∞ for none
+    double radius;        // of the ball that w is cut back into; ∞ for none
+    const double* norms;  // ‖xᵢ‖² of every row, for the ball
 };
 
 // Returns how many rows moved w.
@@ -35,7 +36,7 @@ template <class Rule, class Rows>
     LazyWeights w = weights;  // on this thread's stack: the compiler keeps its numbers in registers
     const Index total = steps.count * steps.batch;
     const bool projects = steps.radius < inf;
-    std::vector<double> pulls(static_cast<std::size_t>(steps.batch));
+    std::vector<double> pulls(static_cast<std::size_t>(steps.batch)), scores(pulls.size());
     Index moved = 0;
     for (Index t = 0; t < steps.count; ++t) {
         const Index* drawn = steps.draws + t * steps.batch;
@@ -47,7 +48,9 @@ template <class Rule, class Rows>
                 if (w.a) __builtin_prefetch(w.a + next, 1);
             });
             const Index i = drawn[k];
-            pulls[static_cast<std::size_t>(k)] = -g[i] * Rule::slope(y[i] * w.score(rows, i));
+            const double score = w.score(rows, i);
+            scores[static_cast<std::size_t>(k)] = score - w.b;
+            pulls[static_cast<std::size_t>(k)] = -g[i] * Rule::slope(y[i] * score);
         }
         w.shrink(steps.shrink[t]);
         const double eta = steps.eta[t] / static_cast<double>(steps.batch);
@@ -57,10 +60,10 @@ template <class Rule, class Rows>
             const Index i = drawn[k];
             ++moved;
             if (projects) {
+                // One row alone: w·x was its score, and has shrunk since.
+                const double along = steps.batch == 1 ? steps.shrink[t] * scores[0] / w.scale : rows.dot(i, w.v);
                 const double step = change * y[i] / w.scale;
-                double norm = 0;
-                rows.each(i, [&](Index, double x) { norm += x * x; });
-                w.square += step * (2 * rows.dot(i, w.v) + step * norm);
+                w.square += step * (2 * along + step * steps.norms[i]);
             }
             w.move(rows, i, y[i], change);
             if (steps.bias) w.b += change * y[i];

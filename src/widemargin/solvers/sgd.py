@@ -39,7 +39,7 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Sgd:
-    """Passes over the rows in shuffled blocks, with a rate that falls like rate/(t + offset)^power.
+    """Passes over the rows in random order, with a rate that falls like rate/(t + offset)^power.
 
     Parameters
     ----------
@@ -62,6 +62,7 @@ class Sgd:
 
     def __post_init__(self) -> None:
         check_rate(self.rate, self.power, self.offset)
+        check_switch("average", self.average)
 
     def __call__(self, problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
         """Iterates, one per pass."""
@@ -83,6 +84,12 @@ def check_rate(rate: float | None, power: float, offset: float | None) -> None:
         raise ValueError(f"offset={offset!r}; it must be a finite number ≥ 0, or None")
 
 
+def check_switch(name: str, value: object) -> None:
+    """Raises if this is neither on nor off."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r}; it must be True or False")
+
+
 def schedule(problem: Problem, rate: float | None, offset: float | None, steepest: float) -> tuple[float, float]:
     """The rate and the offset where they were left open: 1/λ, and a first step as long as the loss allows."""
     inverse_lam = float(problem.c.sum())
@@ -94,7 +101,10 @@ def schedule(problem: Problem, rate: float | None, offset: float | None, steepes
 
 
 def shuffled_blocks(rows: Integers, order: np.random.Generator) -> Integers:
-    """All rows, in blocks of neighbours, the blocks in random order."""
+    """All rows in random order; of many rows, blocks of neighbours are kept together."""
+    if len(rows) <= CHUNK:
+        return rows[order.permutation(len(rows))]
+    rows = np.roll(rows, order.integers(BLOCK))
     whole = len(rows) // BLOCK * BLOCK
     blocks = rows[:whole].reshape(-1, BLOCK)
     return np.concatenate([blocks[order.permutation(len(blocks))].ravel(), rows[whole:]])
@@ -132,6 +142,7 @@ def stochastic(
                 batch=batch,
                 bias=problem.fit_intercept,
                 radius=radius,
+                norms=problem.norms,
             )
         if not np.abs(weights.w).max() < FAR:
             raise ValueError(f"the steps diverged in pass {iteration}; use a smaller rate, or leave rate=None")
