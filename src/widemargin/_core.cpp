@@ -189,7 +189,7 @@ Index sgd_steps(const std::string& rule, const Rows& rows, Vector y, Vector g, A
                 Array<double> a, Array<double> a_missed, Array<double> numbers, Array<const Index> draws, Vector eta,
                 Vector shrink, Index batch, bool bias, double radius, Vector norms) {
     need(y.size(), rows.n(), "y");
-    need(g.size(), rows.n(), "g");
+    if (g.size()) need(g.size(), rows.n(), "g");
     const auto count = static_cast<Index>(eta.size());
     need(shrink.size(), count, "shrink");
     need(draws.size(), count * batch, "draws");
@@ -205,7 +205,7 @@ Index sgd_steps(const std::string& rule, const Rows& rows, Vector y, Vector g, A
             for (std::size_t j = 0; j < v.size(); ++j) weights.square += v.data()[j] * v.data()[j];
         moved = with_loss<Rules>(rule, [&](auto chosen) {
             return rows.visit([&](const auto& x) {
-                return wm::sgd_steps<decltype(chosen)>(x, y.data(), g.data(), weights, steps);
+                return wm::sgd_steps<decltype(chosen)>(x, y.data(), g.size() ? g.data() : nullptr, weights, steps);
             });
         });
     }

@@ -29,7 +29,7 @@ struct Steps {
     const double* norms;  // ‖xᵢ‖² of every row, for the ball
 };
 
-// Returns how many rows moved w.
+// Returns how many rows moved w. No g is a g of 1 for every row.
 template <class Rule, class Rows>
 [[gnu::noinline]] Index sgd_steps(const Rows& rows, const double* y, const double* g, LazyWeights& weights,
                                   const Steps& steps) {
@@ -44,13 +44,14 @@ template <class Rule, class Rows>
             const Index position = t * steps.batch + k;
             look_ahead(rows, steps.draws, position, total, [&](Index next) __attribute__((always_inline)) {
                 __builtin_prefetch(y + next);
-                __builtin_prefetch(g + next);
+                if (g) __builtin_prefetch(g + next);
+                if (projects) __builtin_prefetch(steps.norms + next);
                 if (w.a) __builtin_prefetch(w.a + next, 1);
             });
             const Index i = drawn[k];
             const double score = w.score(rows, i);
             scores[static_cast<std::size_t>(k)] = score - w.b;
-            pulls[static_cast<std::size_t>(k)] = -g[i] * Rule::slope(y[i] * score);
+            pulls[static_cast<std::size_t>(k)] = -(g ? g[i] : 1.0) * Rule::slope(y[i] * score);
         }
         w.shrink(steps.shrink[t]);
         const double eta = steps.eta[t] / static_cast<double>(steps.batch);

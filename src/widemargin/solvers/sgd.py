@@ -124,7 +124,8 @@ def stochastic(
     """Iterates, one per pass; the passes bring the rows to draw, in whole batches."""
     rows = problem.rows
     lam = 1 / float(problem.c.sum())
-    importance = problem.c * (len(problem.live) * lam)
+    equal = np.ptp(problem.c[problem.live]) == 0
+    importance = np.zeros(0) if equal else problem.c * (len(problem.live) * lam)
     weights = LazyWeights(rows.d, duals=rows.n, average=average)
     sight = Sight(problem)
     for iteration, draws in enumerate(passes, 1):
