@@ -196,17 +196,16 @@ Index sgd_steps(const std::string& rule, const Rows& rows, Vector y, Vector g, A
     const Lazy lazy{v, v_missed, a, a_missed, numbers};
     wm::LazyWeights weights = lazy.unpack(rows);
     if (radius < wm::inf) need(norms.size(), rows.n(), "norms");
-    const wm::Steps steps{draws.data(), eta.data(), shrink.data(), count, batch, bias, radius, norms.data()};
+    const auto slope = with_loss<Rules>(rule, [](auto chosen) { return &decltype(chosen)::slope; });
+    const wm::Steps steps{slope, draws.data(), eta.data(), shrink.data(), count, batch, bias, radius, norms.data()};
     Index moved;
     {
         nb::gil_scoped_release release;
         need_rows(draws, rows.n());
         if (radius < wm::inf)
             for (std::size_t j = 0; j < v.size(); ++j) weights.square += v.data()[j] * v.data()[j];
-        moved = with_loss<Rules>(rule, [&](auto chosen) {
-            return rows.visit([&](const auto& x) {
-                return wm::sgd_steps<decltype(chosen)>(x, y.data(), g.size() ? g.data() : nullptr, weights, steps);
-            });
+        moved = rows.visit([&](const auto& x) {
+            return wm::sgd_steps(x, y.data(), g.size() ? g.data() : nullptr, weights, steps);
         });
     }
     lazy.pack(weights);

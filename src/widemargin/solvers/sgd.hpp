@@ -21,6 +21,7 @@ struct Mistake {
 };
 
 struct Steps {
+    double (*slope)(double);  // of the loss: a call costs nothing beside a row
     const Index* draws;  // count × batch rows
     const double *eta, *shrink;
     Index count, batch;
@@ -30,7 +31,7 @@ struct Steps {
 };
 
 // Returns how many rows moved w. No g is a g of 1 for every row.
-template <class Rule, class Rows>
+template <class Rows>
 [[gnu::noinline]] Index sgd_steps(const Rows& rows, const double* y, const double* g, LazyWeights& weights,
                                   const Steps& steps) {
     LazyWeights w = weights;  // on this thread's stack: the compiler keeps its numbers in registers
@@ -51,7 +52,7 @@ template <class Rule, class Rows>
             const Index i = drawn[k];
             const double score = w.score(rows, i);
             scores[static_cast<std::size_t>(k)] = score - w.b;
-            pulls[static_cast<std::size_t>(k)] = -(g ? g[i] : 1.0) * Rule::slope(y[i] * score);
+            pulls[static_cast<std::size_t>(k)] = -(g ? g[i] : 1.0) * steps.slope(y[i] * score);
         }
         w.shrink(steps.shrink[t]);
         const double eta = steps.eta[t] / static_cast<double>(steps.batch);
