@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.util import find_spec
 
 from widemargin import _core_v1
+
+_NAME = "widemargin._core_v{}"
 
 
 def _best() -> object:
@@ -13,8 +16,9 @@ def _best() -> object:
     asked = os.environ.get("WIDEMARGIN_CPU_LEVEL") or "4"
     if asked not in ("1", "2", "3", "4"):
         raise ImportError(f"WIDEMARGIN_CPU_LEVEL={asked!r}; it must be a level of x86-64: 1, 2, 3 or 4")
-    level = max(build for build in (1, 3, 4) if build <= min(_core_v1.cpu_level(), int(asked)) or build == 1)
-    return import_module(f"widemargin._core_v{level}")
+    most = min(_core_v1.cpu_level(), int(asked))
+    level = max(build for build in (1, 3, 4) if build == 1 or (build <= most and find_spec(_NAME.format(build))))
+    return import_module(_NAME.format(level))
 
 
 _build = _best()
