@@ -40,8 +40,6 @@ PATIENCE = 20.0
 TOLERANCES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 PASSES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
-Rung = Callable[[], Any]
-
 
 class Trainer(NamedTuple):
     """A name, the losses it takes, and its ladder: (how to fit, how to get w) for one problem after another."""

@@ -17,7 +17,7 @@ from widemargin.problem import Problem, inner
 
 Floats = NDArray[np.float64]
 
-#: The most numbers in the linear program that looks for a separating hyperplane.
+#: The most non-zeros in a linear program that looks for a separating hyperplane, or for a point in both hulls.
 LARGEST_PROGRAM = 10_000_000
 #: A dual variable this close to an end of its range, relative to the range, lies on it.
 AT_BOUND = 1e-9

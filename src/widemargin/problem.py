@@ -169,6 +169,10 @@ class Problem:
         """w(α) = Σ αᵢyᵢxᵢ."""
         return self.rows.combine(alpha * self.y)
 
+    def implied_alpha(self, margins: Floats) -> Floats:
+        """α = −cφ′(m), the dual point that the margins themselves suggest where the loss is smooth."""
+        return -self.c * self.loss.slope(margins)
+
     @cached_property
     def norms(self) -> Floats:
         """‖xᵢ‖² of every row."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from widemargin.certificate import (
+    LARGEST_PROGRAM,
     Certificate,
     SeparableError,
     certify,
@@ -31,10 +32,6 @@ from widemargin.problem import Problem
 from widemargin.solvers import Iterate, Solver, Start, choose
 
 Floats = NDArray[np.float64]
-
-
-#: The most non-zeros in a linear program that looks for a point in both hulls.
-LARGEST_PROGRAM = 10_000_000
 
 
 class Record(NamedTuple):
@@ -162,7 +159,7 @@ class _Loop:
         w, b = self.problem.canonical(iterate.w, b, self.problem.y * (scores + b))
         certificate = certify(self.problem, w, b, iterate.alpha)
         if self.problem.loss.smooth and not self.problem.hard and certificate.relative_gap > self.tol:
-            own = -self.problem.c * self.problem.loss.slope(self.problem.margins(w, b))  # w has an α of its own
+            own = self.problem.implied_alpha(self.problem.margins(w, b))
             certificate = min(certificate, certify(self.problem, w, b, own), key=lambda one: one.gap)
         self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)
         if self.best is None or certificate.relative_gap <= self.best.certificate.relative_gap:

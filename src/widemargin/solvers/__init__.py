@@ -42,7 +42,11 @@ class Solver(Protocol):
     """What all solvers look like from outside."""
 
     def __call__(self, problem: Problem, *, tol: float, seed: int, start: Start | None) -> Iterator[Iterate]:
-        """Iterates that claim a relative gap; those that claim at most `tol` are checked by the caller."""
+        """Iterates that claim a relative gap; those that claim at most `tol` are checked by the caller.
+
+        Not every solver has a use for all three: where nothing is drawn at random `seed` has no part, where the method
+        begins at its own point `start` has none, and where the caller alone decides when to stop `tol` has none.
+        """
 
 
 class Method(NamedTuple):

@@ -151,14 +151,13 @@ def _checked(Q: ArrayLike, b: ArrayLike, upper: ArrayLike) -> tuple[Floats, Floa
 def _sweeps(n: int, order: str, seed: int) -> Iterator[Integers]:
     """The coordinates to visit, a sweep at a time; none for "greedy", which finds its own."""
     forth, shuffle = np.arange(n), np.random.default_rng(seed)
-    back_and_forth = order == "back_and_forth" and n > 1
-    yield shuffle.permutation(n) if order == "random" else forth if order != "greedy" else forth[:0]
-    while True:
-        if back_and_forth:
+    if order == "back_and_forth" and n > 1:
+        yield forth
+        while True:
             yield np.ascontiguousarray(forth[-2::-1])
             yield forth[1:]
-        else:
-            yield shuffle.permutation(n) if order == "random" else forth if order != "greedy" else forth[:0]
+    while True:
+        yield shuffle.permutation(n) if order == "random" else forth[:0] if order == "greedy" else forth
 
 
 def dual_by_hildreth(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
@@ -177,13 +176,13 @@ def dual_by_hildreth(problem: Problem, *, tol: float, seed: int = 0, start: Star
     if problem.loss.smooth and not problem.hard:  # the squared hinge's conjugate bends by 1/(2c)
         np.einsum("ii->i", matrix)[live] += 0.5 / problem.c[live]
     alpha, b, gradient = np.zeros(rows.n), 0.0, -np.ones(rows.n)
-    sight, nothing, visits = Sight(problem), np.zeros(0, dtype=np.int64), live.astype(np.int64)
+    sight, visits = Sight(problem), live.astype(np.int64)
     if start is not None:
         alpha, b = problem.feasible(start.alpha), start.b if problem.fit_intercept else 0.0
     for iteration in range(1, SWEEPS + 1):
         if iteration % 64 == 1:  # as fresh as new: its rounding would add up
             gradient = matrix @ alpha - 1 + b * y
-        _core.hildreth_steps(matrix, problem.upper, alpha, gradient, visits, len(nothing))
+        _core.hildreth_steps(matrix, problem.upper, alpha, gradient, visits, 0)
         change = balance * inner(alpha, y)
         b += change
         gradient += change * y

@@ -99,7 +99,7 @@ def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[I
     m, progress, iteration = y * b, _Progress(tol), 0
     while True:
         iteration += 1
-        alpha = -c * loss.slope(m)
+        alpha = problem.implied_alpha(m)
         implied, balance = problem.weights(alpha), inner(alpha, y) if problem.fit_intercept else 0.0
         primal = problem.primal(w, m)
         ended = progress.ended(primal, _dual(problem, alpha, implied, balance), primal)

@@ -22,6 +22,7 @@ from widemargin.data import Rows
 from widemargin.losses import squared
 from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.normal_equations import DENSE_ENOUGH
 from widemargin.solvers.sight import Sight
 
 Floats = NDArray[np.float64]
@@ -30,8 +31,6 @@ Floats = NDArray[np.float64]
 LARGEST_SYSTEM = 3000
 #: The most numbers of a dense matrix to decompose: 1.6 GB.
 LARGEST_SVD = 200_000_000
-#: Sparser than this, columns are not centred before they are squared: there is little to lose.
-DENSE_ENOUGH = 0.2
 #: A mean squared residual this small is rounding.
 EXACT = 1e-20
 #: Corrections, and the relative size at which the last one counts as rounding.

@@ -36,7 +36,7 @@ def maximum_likelihood(problem: Problem, *, tol: float, seed: int = 0, start: St
     w, b = np.zeros(problem.rows.d), problem.best_bias(np.zeros(n))
     m, before = y * b, np.inf
     for iteration in range(1, STEPS + 1):
-        alpha = -c * loss.slope(m)
+        alpha = problem.implied_alpha(m)
         system.weigh(c * loss.curvature(m))
         step = system.solve(np.zeros(n), -problem.weights(alpha), inner(alpha, y) if problem.fit_intercept else 0.0)
         balanced = alpha + step.alpha

@@ -40,8 +40,8 @@ class Sight:
             w, b = problem.canonical(w, b, margins)
             margins = problem.margins(w, b)
         candidates = [_best_multiple(problem, problem.feasible(alpha))]
-        if problem.loss.smooth and not problem.hard:  # one slope at every margin: w has an α of its own
-            own = problem.feasible(-problem.c * problem.loss.slope(margins))
+        if problem.loss.smooth and not problem.hard:
+            own = problem.feasible(problem.implied_alpha(margins))
             candidates.append((problem.dual(own, problem.weights(own)), own))
         self.primal = problem.primal(w, margins)
         self.dual, alpha = max(candidates, key=lambda candidate: candidate[0])
