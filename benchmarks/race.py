@@ -141,9 +141,13 @@ def generated(small: bool) -> dict[str, tuple[Any, np.ndarray]]:
         X[:, 0] *= big
         return X, y
 
+    def sparse(n: int, seed: int, d: int) -> tuple[sp.csr_matrix, np.ndarray]:
+        X, y = text_like(n, seed, d)
+        return sp.csr_matrix(X), y
+
     return {
-        "text-like": text_like(200_000 // shrink, 0, 47_000),
-        "wide": text_like(2000, 1, 100_000),
+        "text-like": sparse(200_000 // shrink, 0, 47_000),
+        "wide": sparse(2000, 1, 100_000),
         "tall": tall(500_000 // shrink, 1.0),
         "tall unscaled": tall(500_000 // shrink, 100.0),
     }

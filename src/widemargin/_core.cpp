@@ -20,6 +20,7 @@
 #include "solvers/hildreth.hpp"
 #include "solvers/lazy_weights.hpp"
 #include "solvers/mira.hpp"
+#include "solvers/proximal_newton.hpp"
 #include "solvers/sgd.hpp"
 #include "solvers/smo.hpp"
 
@@ -158,6 +159,22 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
         });
     }
     return nb::make_tuple(pass.s, sight.gap, sight.largest, sight.smallest);
+}
+
+nb::tuple follow_ramp(Vector m, Vector dm, double t, Vector centre, Vector c, Vector y, double tau, Array<double> alpha,
+                      int threads) {
+    const auto n = static_cast<Index>(alpha.size());
+    need(m.size(), n, "m");
+    need(dm.size(), n, "dm");
+    need(centre.size(), n, "centre");
+    need(c.size(), n, "c");
+    need(y.size(), n, "y");
+    wm::RampSums sums;
+    {
+        nb::gil_scoped_release release;
+        sums = wm::follow_ramp({m.data(), dm.data(), centre.data(), c.data(), y.data(), t, tau, alpha.data(), n}, threads);
+    }
+    return nb::make_tuple(sums.slope, sums.bend, sums.loss, sums.held, sums.total, sums.balance, sums.free);
 }
 
 void need_rows(Array<const Index> draws, Index n) {
@@ -341,6 +358,8 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(), "order"_a,
           "shrink_above"_a, "shrink_below"_a, "shards"_a, "rounds"_a, "threads"_a);
+    m.def("follow_ramp", &follow_ramp, "m"_a, "dm"_a, "t"_a, "centre"_a, "c"_a, "y"_a, "tau"_a,
+          nb::arg("alpha").noconvert(), "threads"_a);
     m.def("sgd_steps", &sgd_steps, "rule"_a, "rows"_a, "y"_a, "g"_a, nb::arg("v").noconvert(),
           nb::arg("v_missed").noconvert(), nb::arg("a").noconvert(), nb::arg("a_missed").noconvert(),
           nb::arg("numbers").noconvert(), "draws"_a, "eta"_a, "shrink"_a, "batch"_a, "bias"_a, "radius"_a,

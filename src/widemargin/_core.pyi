@@ -42,6 +42,17 @@ def dual_cd_pass(
     rounds: int,
     threads: int,
 ) -> tuple[float, float, float, float]: ...
+def follow_ramp(
+    m: Floats,
+    dm: Floats,
+    t: float,
+    centre: Floats,
+    c: Floats,
+    y: Floats,
+    tau: float,
+    alpha: Floats,
+    threads: int,
+) -> tuple[float, float, float, float, float, float, float]: ...
 def sgd_steps(
     rule: str,
     rows: Rows,

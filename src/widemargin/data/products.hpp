@@ -173,30 +173,47 @@ void gram_dense(const Rows& rows, const double* weight, const double* shift, boo
             out[j * size + k] = sums[static_cast<std::size_t>(std::min(j, k) * stride + std::max(j, k))];
 }
 
-// The same for rows with few non-zeros, pair by pair and without a shift.
+// The same for rows with few non-zeros, pair by pair and without a shift. Each pair is added once, to one of its two
+// places, according to the order of the non-zeros in the row; in the end both places get the sum.
+template <class Rows>
+[[gnu::noinline]] void gram_of_pairs(const Rows& rows, const Index* used, Index count, const double* weight, bool border,
+                                     double* sum) {
+    const Index size = rows.d + border;
+    for (Index k = 0; k < count; ++k) {
+        const Index i = used[k];
+        const double total = weight[i];
+        Index position = 0;
+        rows.each(i, [&](Index j, double x) {
+            double* to = sum + j * size;
+            const double scaled = total * x;
+            rows.each(i, [&](Index other, double z) { to[other] += scaled * z; }, position++);
+            if (border) to[rows.d] += scaled;
+        });
+        if (border) sum[size * size - 1] += total;
+    }
+}
+
 template <class Rows>
 void gram_sparse(const Rows& rows, const double* weight, bool border, double* out, int threads) {
     const Index size = rows.d + border;
     const auto area = static_cast<std::size_t>(size * size);
-    const int pieces = static_cast<int>(std::clamp<Index>((Index{1} << 23) / (size * size), 1, 8));
+    std::vector<Index> used;
+    for (Index i = 0; i < rows.n; ++i)
+        if (weight[i] > 0) used.push_back(i);
+    const auto count = static_cast<Index>(used.size());
+    const double pairs = static_cast<double>(count) * std::pow(static_cast<double>(total_nonzeros(rows)) / static_cast<double>(rows.n + 1), 2);
+    const int pieces = static_cast<int>(std::clamp(pairs / static_cast<double>(8 * size * size), 1.0, 8.0));
     std::vector<double> partial(area * static_cast<std::size_t>(pieces - 1));
     std::fill(out, out + area, 0.0);
     run_pieces(pieces, threads, [&](int piece) {
         double* sum = piece == 0 ? out : partial.data() + area * static_cast<std::size_t>(piece - 1);
-        for (Index i = rows.n * piece / pieces; i < rows.n * (piece + 1) / pieces; ++i) {
-            if (!(weight[i] > 0)) continue;
-            rows.each(i, [&](Index j, double x) {
-                const double scaled = weight[i] * x;
-                rows.each(i, [&](Index k, double z) { sum[j * size + k] += scaled * z; });
-                if (border) sum[j * size + rows.d] += scaled;
-            });
-            if (border) sum[area - 1] += weight[i];
-        }
+        const Index begin = count * piece / pieces, end = count * (piece + 1) / pieces;
+        gram_of_pairs(rows, used.data() + begin, end - begin, weight, border, sum);
     });
     for (int piece = 1; piece < pieces; ++piece)
         for (std::size_t k = 0; k < area; ++k) out[k] += partial[area * static_cast<std::size_t>(piece - 1) + k];
-    if (border)
-        for (Index j = 0; j < rows.d; ++j) out[rows.d * size + j] = out[j * size + rows.d];
+    for (Index j = 0; j < size; ++j)
+        for (Index k = 0; k < j; ++k) out[j * size + k] = out[k * size + j] += out[j * size + k];
 }
 
 // A pair of non-zeros costs about 20 times as much as a pair of elements in a panel.

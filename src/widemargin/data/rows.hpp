@@ -1,6 +1,6 @@
 // ROWS: one way to walk over the rows of X, whatever X is made of.
 //
-// A kernel is written once against `dot`, `add` and `each`; the storage is chosen at compile time. Sums run in double
+// A kernel is written once against `dot`, `add` and `each` (from a given non-zero on); the storage is chosen at compile time. Sums run in double
 // precision whatever the storage, so float32 data trains as accurately as its values allow.
 #pragma once
 
@@ -45,9 +45,9 @@ struct Contiguous {
     [[gnu::always_inline]] void fetch(Index i) const { fetch_lines(x + i * stride, x + i * stride + d); }
 
     template <class Visit>
-    void each(Index i, Visit visit) const {
+    void each(Index i, Visit visit, Index from = 0) const {
         const T* row = x + i * stride;
-        for (Index j = 0; j < d; ++j) visit(j, static_cast<double>(row[j]));
+        for (Index j = from; j < d; ++j) visit(j, static_cast<double>(row[j]));
     }
 };
 
@@ -73,9 +73,9 @@ struct Strided {
     [[gnu::always_inline]] void fetch(Index) const {}
 
     template <class Visit>
-    void each(Index i, Visit visit) const {
-        const T* element = x + i * row_stride;
-        for (Index j = 0; j < d; ++j, element += column_stride) visit(j, static_cast<double>(*element));
+    void each(Index i, Visit visit, Index from = 0) const {
+        const T* element = x + i * row_stride + from * column_stride;
+        for (Index j = from; j < d; ++j, element += column_stride) visit(j, static_cast<double>(*element));
     }
 };
 
@@ -117,8 +117,8 @@ struct Csr {
     }
 
     template <class Visit>
-    void each(Index i, Visit visit) const {
-        for (Index k = starts[i], end = starts[i + 1]; k < end; ++k) visit(columns[k], static_cast<double>(x[k]));
+    void each(Index i, Visit visit, Index from = 0) const {
+        for (Index k = starts[i] + from, end = starts[i + 1]; k < end; ++k) visit(columns[k], static_cast<double>(x[k]));
     }
 };
 

@@ -16,6 +16,7 @@ from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.mira import MiraRule
 from widemargin.solvers.pegasos import Pegasos
 from widemargin.solvers.perceptron import PerceptronRule
+from widemargin.solvers.proximal_newton import proximal_newton
 from widemargin.solvers.qp import qp
 from widemargin.solvers.sgd import Sgd
 from widemargin.solvers.smo import smo
@@ -68,6 +69,7 @@ SOLVERS: dict[str, Method] = {
     "auto": Method(auto, _ALL, hard=True),
     "dual_cd": Method(dual_cd, _ALL, hard=True),
     "interior_point": Method(interior_point, _ALL, hard=True),
+    "proximal_newton": Method(proximal_newton, ("hinge",), hard=False),
     "hildreth": Method(dual_by_hildreth, _QUADRATIC, hard=True),
     "smo": Method(smo, ("hinge",), hard=True),
     "qp": Method(qp, (*_QUADRATIC, "squared"), hard=True),

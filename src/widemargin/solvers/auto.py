@@ -16,50 +16,75 @@ from widemargin.solvers.interior_point import interior_point, operations
 from widemargin.solvers.iterate import Iterate, Start
 from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.maximum_likelihood import maximum_likelihood
+from widemargin.solvers.proximal_newton import proximal_newton
 
 #: The largest linear system that the interior point may build.
 LARGEST_SYSTEM = 5000
 #: Problems that the interior point solves in less than this (20 ms) are not worth trying anything else.
 AT_ONCE = 2e7
+#: Passes of coordinate descent before its pace is judged.
+FIRST = 3
+#: The relative gap from which on coordinate descent's point is a better start than none.
+HOPEFUL = 1.0
 #: Nor are smooth problems that Newton's method solves in the time of this many passes: descent takes as many.
 PASSES = 25
 
 
 def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
-    """Coordinate descent while it promises to finish first, the interior point otherwise."""
+    """Coordinate descent while it promises to finish first, a method of second order otherwise."""
     if not problem.penalised:
         closed = least_squares if problem.loss.name == "squared" else maximum_likelihood
         yield from closed(problem, tol=tol)
         return
-    rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
-    logistic = smooth and np.isfinite(problem.loss.upper)
-    possible = min(rows.n, rows.d) <= LARGEST_SYSTEM
-    per_row = 400 if not smooth else 150 if logistic else 60
-    second_order = (6 if smooth else 18) * (0.15 * operations(problem) + 6 * rows.nonzeros + per_row * rows.n)
-    visit = 3 * rows.nonzeros / rows.n + (300 if logistic else 40)
-    at_once = second_order <= AT_ONCE or problem.hard or (smooth and second_order <= PASSES * rows.n * visit)
-    done = 0
     descent = dual_cd(problem, tol=tol, seed=seed, start=start)
-    if not possible or not at_once:
+    if min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
+        yield from descent
+        return
+    rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
+    by_curves = problem.loss.name == "hinge" and not problem.hard and rows.d <= rows.n
+    by_barrier = _cost_of_barrier(problem)
+    second_order = min(by_barrier, _cost_of_curves(problem)) if by_curves else by_barrier
+    visit = 3 * rows.nonzeros / rows.n + (300 if smooth and np.isfinite(problem.loss.upper) else 40)
+    pass_cost = 5e4 + rows.n * visit
+    at_once = by_barrier <= AT_ONCE or problem.hard or (smooth and by_barrier <= PASSES * pass_cost)
+    done, reached = 0, start
+    if not at_once:
         spent, trace = 0.0, [(0.0, np.inf)]
         for iterate in descent:
             yield iterate
             done = iterate.iterations
             spent += 5e4 + iterate.active * visit
             trace.append((spent, iterate.claim))
-            slow = spent > second_order or (spent > second_order / 10 and _left(trace, tol) > second_order)
-            if possible and slow:
+            if spent > second_order or (done >= FIRST and _left(trace, tol) > second_order):
+                reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < HOPEFUL else None
                 break
         else:
             return
-    steps = 0
-    for iterate in interior_point(problem, tol=tol):
-        steps = iterate.iterations
+    methods = [proximal_newton, interior_point] if by_curves and not at_once else [interior_point]
+    for method in methods:
+        steps = 0
+        for iterate in method(problem, tol=tol, seed=seed, start=reached):
+            steps = iterate.iterations
+            iterate.iterations += done
+            yield iterate
+        done += steps
+    for iterate in descent:  # where even that was not enough
         iterate.iterations += done
         yield iterate
-    for iterate in descent:  # where even that was not enough
-        iterate.iterations += steps
-        yield iterate
+
+
+def _cost_of_barrier(problem: Problem) -> float:
+    """Of the interior point or, for smooth losses, of Newton's method."""
+    rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
+    per_row = 400 if not smooth else 150 if np.isfinite(problem.loss.upper) else 60
+    return (6 if smooth else 18) * (0.15 * operations(problem) + 6 * rows.nonzeros + per_row * rows.n)
+
+
+def _cost_of_curves(problem: Problem) -> float:
+    """Of the proximal Newton method: a dozen steps and a few Gram matrices."""
+    rows = problem.rows
+    step = 2.5 * rows.nonzeros + 15 * rows.n + 0.05 * rows.d**3 + 5 * rows.d**2 + 3e5
+    return 12 * step + 2 * 0.15 * operations(problem)
 
 
 def _left(trace: list[tuple[float, float]], tol: float) -> float:

@@ -63,35 +63,51 @@ class Tall(NormalEquations):
         # Without a penalty, columns that the bias makes superfluous have weight 0.
         self.idle = None if problem.penalised else np.flatnonzero(problem.constant)
 
-    def weigh(self, weights: Floats) -> None:
+        self.weights: Floats | None = None
+        self.products = np.zeros((0, 0))
+
+    def weigh(self, weights: Floats, ridge: float = 1.0) -> None:
+        """Factor ridge·I + ZᵀDZ."""
         problem = self.problem
+        self.products = self._gram(weights)
         self.weights = weights
-        matrix = problem.rows.gram(weights, self.shift, border=problem.fit_intercept)
+        matrix = self.products.copy()
         diagonal = np.einsum("ii->i", matrix)
-        diagonal[: problem.rows.d] += float(problem.penalised)
+        diagonal[: problem.rows.d] += ridge if problem.penalised else 0.0
         if self.idle is not None:
             matrix[self.idle] = matrix[:, self.idle] = 0.0
             diagonal[self.idle] = 1.0
         self.factor = Factor(matrix)
 
-    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
-        rows, weighted = self.problem.rows, self.weights * r
-        right = rows.combine(self.y * weighted) - r_w
+    def _gram(self, weights: Floats) -> Floats:
+        """ZᵀDZ; where few rows changed their weight, what they change."""
+        rows, options = self.problem.rows, {"shift": self.shift, "border": self.problem.fit_intercept}
+        if self.weights is None:
+            return rows.gram(weights, **options)
+        more = weights - self.weights
+        if 2 * np.count_nonzero(more) > np.count_nonzero(weights):
+            return rows.gram(weights, **options)
+        return self.products + rows.gram(more, **options) - rows.gram(-more, **options)
+
+    def direction(self, right: Floats, last: float) -> tuple[Floats, float]:
+        """Δw and Δb for this right-hand side, `last` being its component of the bias."""
         if self.idle is not None:
             right[self.idle] = 0.0
-        dw, db = right, 0.0
-        if self.problem.fit_intercept:
-            last = inner(self.y, weighted) + r_b
-            if self.shift is not None:
-                right = right - last * self.shift
-                if self.idle is not None:
-                    right[self.idle] = 0.0
+        if not self.problem.fit_intercept:
+            return self.factor.solve(right), 0.0
+        if self.shift is None:
             solution = self.factor.solve(np.append(right, last))
-            dw, db = solution[:-1], float(solution[-1])
-            if self.shift is not None:
-                db -= inner(self.shift, dw)
-        else:
-            dw = self.factor.solve(right)
+            return solution[:-1], float(solution[-1])
+        right = right - last * self.shift
+        if self.idle is not None:
+            right[self.idle] = 0.0
+        solution = self.factor.solve(np.append(right, last))
+        return solution[:-1], float(solution[-1]) - inner(self.shift, solution[:-1])
+
+    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
+        assert self.weights is not None
+        rows, weighted = self.problem.rows, self.weights * r
+        dw, db = self.direction(rows.combine(self.y * weighted) - r_w, inner(self.y, weighted) + r_b)
         dm = self.y * (rows.scores(dw) + db)
         return Step(dw, db, self.weights * (r - dm), dm)
 
