@@ -72,6 +72,18 @@ Rows csr_rows(Array<const T> x, Array<const I> columns, Array<const I> starts, I
     return {wm::Csr<T, I>{x.data(), columns.data(), starts.data(), n, d}, nb::make_tuple(x, columns, starts)};
 }
 
+// Whether `starts` rises, all columns are below d, and columns ascend within each row.
+template <class I>
+nb::tuple check_order(Array<const I> columns, Array<const I> starts, Index d, int threads) {
+    const wm::Csr<double, I> rows{nullptr, columns.data(), starts.data(), static_cast<Index>(starts.shape(0)) - 1, d};
+    wm::Order order;
+    {
+        nb::gil_scoped_release release;
+        order = wm::check_order(rows, static_cast<Index>(columns.size()), threads);
+    }
+    return nb::make_tuple(order.rising, order.inside, order.ascending);
+}
+
 void need(std::size_t size, Index wanted, const char* name) {
     if (static_cast<Index>(size) != wanted)
         throw std::invalid_argument(std::string(name) + " has the wrong length");
@@ -140,7 +152,7 @@ auto gram(const Rows& rows, Vector weight, std::optional<Vector> shift, bool bor
 }
 
 nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
-                       Array<double> w, double b, double s, double inverse_rho, Array<Index> active,
+                       Array<double> w, double b, double s, double inverse_rho, Array<Index> active, Index actives,
                        Array<const Index> order, double shrink_above, double shrink_below, int shards, int rounds,
                        int threads) {
     need(y.size(), rows.n(), "y");
@@ -148,8 +160,10 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     need(norms.size(), rows.n(), "norms");
     need(alpha.size(), rows.n(), "alpha");
     need(w.size(), rows.d(), "w");
+    if (actives < 0 || actives > static_cast<Index>(active.size())) throw std::invalid_argument("more rows in play than there are");
+    need(order.size(), (actives + wm::visit_block - 1) / wm::visit_block, "order");
     wm::DualCd pass{y.data(), c.data(), norms.data(), alpha.data(), w.data(), b, s, inverse_rho, active.data(),
-                    static_cast<Index>(active.size()), order.data(), static_cast<Index>(order.size()), shrink_above,
+                    actives, order.data(), static_cast<Index>(order.size()), shrink_above,
                     shrink_below, shards, rounds, threads};
     wm::Sight sight;
     {
@@ -158,7 +172,15 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
             return rows.visit([&](const auto& x) { return wm::dual_cd_pass<decltype(chosen)>(x, pass); });
         });
     }
-    return nb::make_tuple(pass.s, sight.gap, sight.largest, sight.smallest);
+    return nb::make_tuple(pass.s, sight.gap, sight.largest, sight.smallest, pass.actives);
+}
+
+double conjugates(const std::string& loss, Vector alpha, Vector c, int threads) {
+    need(c.size(), static_cast<Index>(alpha.size()), "c");
+    nb::gil_scoped_release release;
+    return with_loss(loss, [&](auto chosen) {
+        return wm::conjugates<decltype(chosen)>(alpha.data(), c.data(), static_cast<Index>(alpha.size()), threads);
+    });
 }
 
 nb::tuple follow_ramp(Vector m, Vector dm, double t, Vector centre, Vector c, Vector y, double tau, Array<double> alpha,
@@ -346,6 +368,10 @@ NB_MODULE(MODULE_NAME, m) {
         m.def("csr_rows", &csr_rows<T, I>, nb::arg("x").noconvert(), nb::arg("columns").noconvert(),
               nb::arg("starts").noconvert(), "d"_a);
     };
+    m.def("check_order", &check_order<std::int32_t>, nb::arg("columns").noconvert(), nb::arg("starts").noconvert(), "d"_a,
+          "threads"_a);
+    m.def("check_order", &check_order<std::int64_t>, nb::arg("columns").noconvert(), nb::arg("starts").noconvert(), "d"_a,
+          "threads"_a);
     bind_csr(0.0F, std::int32_t{});
     bind_csr(0.0F, std::int64_t{});
     bind_csr(0.0, std::int32_t{});
@@ -356,8 +382,9 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("square_norms", &square_norms, "rows"_a, "threads"_a);
     m.def("gram", &gram, "rows"_a, "weight"_a, "shift"_a.none(), "border"_a, "threads"_a);
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
-          nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(), "order"_a,
-          "shrink_above"_a, "shrink_below"_a, "shards"_a, "rounds"_a, "threads"_a);
+          nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(),
+          "actives"_a, "order"_a, "shrink_above"_a, "shrink_below"_a, "shards"_a, "rounds"_a, "threads"_a);
+    m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("follow_ramp", &follow_ramp, "m"_a, "dm"_a, "t"_a, "centre"_a, "c"_a, "y"_a, "tau"_a,
           nb::arg("alpha").noconvert(), "threads"_a);
     m.def("sgd_steps", &sgd_steps, "rule"_a, "rows"_a, "y"_a, "g"_a, nb::arg("v").noconvert(),

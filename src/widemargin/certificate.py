@@ -108,10 +108,10 @@ class Certificate:
         ]
 
 
-def certify(problem: Problem, w: Floats, b: float, alpha: Floats) -> Certificate:
-    """The certificate of (w, b) and of the feasible dual point next to α."""
+def certify(problem: Problem, w: Floats, b: float, alpha: Floats, margins: Floats | None = None) -> Certificate:
+    """The certificate of (w, b), whose margins may be known already, and of the feasible dual point next to α."""
     live = problem.live
-    margins = problem.margins(w, b)
+    margins = problem.margins(w, b) if margins is None else margins
     alpha = problem.feasible(alpha)
     implied = problem.weights(alpha)
     m, dual_point = problem.narrow(margins), problem.narrow(alpha)

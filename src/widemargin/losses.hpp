@@ -28,6 +28,9 @@ struct Quadratic {
         return a * (bend * a / 4 - kink);
     }
 
+    // cφ*(−α/c) for an α within its bounds; no division where there is no bend, so c may be infinite.
+    static double conjugate_of_row(double alpha, double c) { return alpha * ((bend ? bend * alpha / (4 * c) : 0.0) - kink); }
+
     // d/dα of the dual objective, margin included: positive means that α wants to fall.
     static double gradient(double alpha, double m, double c) { return m - kink + bend * alpha / (2 * c); }
 
@@ -87,6 +90,8 @@ struct Logistic {
         if (a < 0 || a > 1) return inf;
         return (a > 0 ? a * std::log(a) : 0.0) + (a < 1 ? (1 - a) * std::log1p(-a) : 0.0);
     }
+
+    static double conjugate_of_row(double alpha, double c) { return c * conjugate(alpha / c); }
 
     // Rounding may put α on an end of its range, where this would be infinite.
     static double gradient(double alpha, double m, double c) {

@@ -1,51 +1,118 @@
 // THREADS: a fixed number of pieces of work, shared out over any number of threads.
 //
 // What is computed depends on the pieces alone, so every sum comes out the same bits however many threads there are.
+// Starting a thread takes as long as reading half a million numbers, so threads are kept: the process has one set of
+// helpers, which sleep between kernels.
 #pragma once
 
-#include <latch>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <system_error>
 #include <thread>
-#include <vector>
 
 namespace widemargin {
 
-// Runs work(thread) for thread = 0 … threads−1 at once. No work begins before all threads are there: should the system
-// refuse one, the others would wait for it at the first barrier. The work itself must not throw.
-template <class Work>
-void run_threads(int threads, Work work) {
-    if (threads == 1) return work(0);
-    std::vector<std::thread> team;
-    team.reserve(static_cast<std::size_t>(threads));
-    std::latch all_here(1);
-    bool go = false;
-    const auto finish = [&] {
-        all_here.count_down();
-        for (auto& member : team) member.join();
-    };
-    try {
-        for (int t = 0; t < threads; ++t)
-            team.emplace_back([&, t] {
-                all_here.wait();
-                if (go) work(t);
-            });
-    } catch (...) {
-        finish();
-        throw;
+// Waits a moment for `changed`, in the hope to be spared a sleep; true if it came.
+template <class Changed>
+bool soon(Changed changed) {
+    for (int k = 0; k < 2000; ++k) {
+        if (changed()) return true;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
     }
-    go = true;
-    finish();
+    return changed();
 }
+
+// The helpers of this process. A round is one call of the same work on all of them.
+class Helpers {
+   public:
+    std::mutex busy;  // held by the team at work
+
+    // The helpers alive in this process: threads do not survive a fork, so a child gets new ones.
+    static Helpers& here() {
+        static std::atomic<Helpers*> current = [] {
+            pthread_atfork(nullptr, nullptr, [] { current.store(new Helpers); });
+            return new Helpers;
+        }();
+        return *current.load();
+    }
+
+    // Starts helpers until there are `wanted`; returns how many there are, fewer if the system refuses.
+    int grow(int wanted) {
+        try {
+            for (; count < wanted; ++count)
+                std::thread([this, me = count + 1, seen = round.load()] { serve(me, seen); }).detach();
+        } catch (const std::system_error&) {
+        }
+        return count;
+    }
+
+    template <class Work>
+    void run(int size, Work& work) {
+        call = [](void* it, int thread) { (*static_cast<Work*>(it))(thread); };
+        argument = &work;
+        joined = size;
+        left.store(count, std::memory_order_relaxed);
+        round.fetch_add(1, std::memory_order_release);
+        round.notify_all();
+        work(0);
+        const auto done = [&] { return left.load(std::memory_order_acquire) == 0; };
+        while (!soon(done))
+            if (const int still = left.load(std::memory_order_acquire)) left.wait(still);
+    }
+
+   private:
+    std::atomic<int> round{0}, left{0};
+    int count = 0, joined = 0;
+    void (*call)(void*, int) = nullptr;
+    void* argument = nullptr;
+
+    // Every helper answers every round, those without a part in it at once.
+    [[noreturn]] void serve(int me, int seen) {
+        for (;;) {
+            if (!soon([&] { return round.load(std::memory_order_acquire) != seen; })) round.wait(seen);
+            const int now = round.load(std::memory_order_acquire);
+            if (now == seen) continue;
+            seen = now;
+            if (me < joined) call(argument, me);
+            if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
+        }
+    }
+};
+
+// The caller and as many helpers as are wanted and free. Another thread may have them: then the caller is alone.
+class Team {
+   public:
+    explicit Team(int wanted) {
+        if (wanted > 1 && (lock = std::unique_lock(helpers.busy, std::try_to_lock)))
+            members = std::min(wanted, helpers.grow(wanted - 1) + 1);
+    }
+    int size() const { return members; }
+
+    // Runs work(thread) for thread = 0 … size−1 at once. It must not throw.
+    template <class Work>
+    void run(Work work) {
+        if (members == 1) return work(0);
+        helpers.run(members, work);
+    }
+
+   private:
+    Helpers& helpers = Helpers::here();
+    std::unique_lock<std::mutex> lock;
+    int members = 1;
+};
 
 // Runs work(piece) once for every piece.
 template <class Work>
 void run_pieces(int pieces, int threads, Work work) {
-    threads = threads < pieces ? threads : pieces;
-    if (threads <= 1) {
-        for (int piece = 0; piece < pieces; ++piece) work(piece);
-        return;
-    }
-    run_threads(threads, [&](int t) {
-        for (int piece = t; piece < pieces; piece += threads) work(piece);
+    Team team(threads < pieces ? threads : pieces);
+    std::atomic<int> next{0};
+    team.run([&](int) {
+        for (int piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < pieces;) work(piece);
     });
 }
 

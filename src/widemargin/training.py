@@ -156,11 +156,14 @@ class _Loop:
             return False
         scores = self.problem.rows.scores(iterate.w)
         b = self.problem.best_bias(scores)
-        w, b = self.problem.canonical(iterate.w, b, self.problem.y * (scores + b))
-        certificate = certify(self.problem, w, b, iterate.alpha)
+        margins = self.problem.y * (scores + b)
+        w, b = self.problem.canonical(iterate.w, b, margins)
+        if self.problem.hard:
+            margins = self.problem.margins(w, b)
+        certificate = certify(self.problem, w, b, iterate.alpha, margins)
         if self.problem.loss.smooth and not self.problem.hard and certificate.relative_gap > self.tol:
-            own = self.problem.implied_alpha(self.problem.margins(w, b))
-            certificate = min(certificate, certify(self.problem, w, b, own), key=lambda one: one.gap)
+            own = certify(self.problem, w, b, self.problem.implied_alpha(margins), margins)
+            certificate = min(certificate, own, key=lambda one: one.gap)
         self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)
         if self.best is None or certificate.relative_gap <= self.best.certificate.relative_gap:
             self.best = Fit(w.copy(), b, certificate, iterate.iterations, self.history)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <cmath>
 #include <vector>
@@ -19,6 +20,41 @@ Index total_nonzeros(const Rows& rows) {
 template <class T, class I>
 Index total_nonzeros(const Csr<T, I>& rows) {
     return rows.starts[rows.n] - rows.starts[0];
+}
+
+// What is to be known about compressed rows before a kernel trusts them.
+struct Order {
+    bool rising = true;     // `starts` never falls
+    bool inside = true;     // every column is one of the d
+    bool ascending = true;  // columns ascend within each row, so none comes twice
+};
+
+template <class T, class I>
+Order check_order(const Csr<T, I>& rows, Index nonzeros, int threads) {
+    constexpr int pieces = 16;
+    std::array<Order, pieces> parts;
+    run_pieces(pieces, threads, [&](int piece) {
+        Order& part = parts[static_cast<std::size_t>(piece)];
+        bool inside = true, ascending = true;
+        for (Index i = rows.n * piece / pieces; i < rows.n * (piece + 1) / pieces && part.rising; ++i) {
+            const Index begin = rows.starts[i], end = rows.starts[i + 1];
+            part.rising = 0 <= begin && begin <= end && end <= nonzeros;
+            if (!part.rising || begin == end) continue;
+            inside &= rows.columns[begin] >= 0 && rows.columns[begin] < rows.d;
+            for (Index k = begin + 1; k < end; ++k) {
+                inside &= rows.columns[k] >= 0 && rows.columns[k] < rows.d;
+                ascending &= rows.columns[k - 1] < rows.columns[k];
+            }
+        }
+        part.inside = inside, part.ascending = ascending;
+    });
+    Order all;
+    for (const auto& part : parts) {
+        all.rising &= part.rising;
+        all.inside &= part.inside;
+        all.ascending &= part.ascending;
+    }
+    return all;
 }
 
 // out[i] = w·xᵢ for begin ≤ i < end.
@@ -135,17 +171,19 @@ void gram_dense(const Rows& rows, const double* weight, const double* shift, boo
     const Index most = std::max<Index>(1, packed_numbers / (stride * panel_rows));
     const Index packed_rows = std::min(most, (count + panel_rows - 1) / panel_rows) * panel_rows;
     std::vector<double> packed(static_cast<std::size_t>(stride * packed_rows));
-    std::vector<double> loose(static_cast<std::size_t>(stride * threads));  // a row per thread, before it is packed
+    Team team(threads);
+    const int members = team.size();
+    std::vector<double> loose(static_cast<std::size_t>(stride * members));  // a row per thread, before it is packed
     std::vector<double> sums(static_cast<std::size_t>(stride * stride));
     const auto panel = [&](Index k, Index p) {  // where panel p of row k of the packed block begins
         return packed.data() + (((k / panel_rows) * panels + p) * panel_rows + k % panel_rows) * panel_width;
     };
-    std::barrier together(threads);
-    run_threads(threads, [&](int thread) {
+    std::barrier together(members);
+    team.run([&](int thread) {
         double* z = loose.data() + thread * stride;
         for (Index begin = 0; begin < count; begin += packed_rows) {
             const Index block = std::min(packed_rows, count - begin);
-            for (Index k = block * thread / threads; k < block * (thread + 1) / threads; ++k) {
+            for (Index k = block * thread / members; k < block * (thread + 1) / members; ++k) {
                 const Index i = used[static_cast<std::size_t>(begin + k)];
                 for (Index j = 0; j < rows.d; ++j) z[j] = shift ? -shift[j] : 0.0;
                 rows.add(i, 1.0, z);
@@ -161,7 +199,7 @@ void gram_dense(const Rows& rows, const double* weight, const double* shift, boo
                 Index tile = 0;
                 for (Index p = 0; p < panels; ++p)
                     for (Index q = p; q < panels; ++q, ++tile)
-                        if (tile % threads == thread)
+                        if (tile % members == thread)
                             multiply_panels(panel(k, p), panel(k, q), std::min(panel_rows, block - k),
                                             sums.data() + (p * stride + q) * panel_width, stride);
             }

@@ -26,17 +26,15 @@ class Rows:
                 self.X = X = X.copy()
             self.core = _core.dense_rows(X)
         else:
-            _check_indices(X)
-            if not X.has_canonical_format:  # the norm of a row with an entry in two parts would be wrong
+            columns, starts, ascending = _checked(X, threads)
+            if not ascending and not X.has_canonical_format:  # an entry in two parts would make a wrong norm
                 self.X = X = X.copy()
                 X.sum_duplicates()
-            kind = X.indices.dtype if X.nnz <= np.iinfo(X.indices.dtype).max else np.dtype(np.int64)
-            columns, starts = X.indices.astype(kind, copy=False), X.indptr.astype(kind, copy=False)
+                columns, starts, _ = _checked(X, threads)
             self.core = _core.csr_rows(X.data, columns, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
-        # Starting a thread takes as long as reading half a million numbers, or as multiplying ten million.
-        self.threads = threads if self.nonzeros >= 1_000_000 else 1
-        self.gram_threads = threads if self.nonzeros * self.d >= 40_000_000 else 1
+        # Waking a thread takes as long as reading a few ten thousand numbers.
+        self.threads = threads if self.nonzeros >= 100_000 else 1
 
     def scores(self, w: Floats) -> Floats:
         """Xw."""
@@ -68,7 +66,7 @@ class Rows:
 
     def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
         """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""
-        return _core.gram(self.core, weight, shift, border, max(self.threads, self.gram_threads))
+        return _core.gram(self.core, weight, shift, border, self.threads)
 
     def outer(self) -> Floats:
         """XXᵀ."""
@@ -87,15 +85,24 @@ class Rows:
         return np.asarray(chosen if isinstance(chosen, np.ndarray) else chosen.toarray(), dtype=np.float64)
 
 
-def _check_indices(X: Any) -> None:
-    """The kernels trust the indices: an index outside of X would read and write foreign memory."""
-    columns, starts, d = X.indices, X.indptr, X.shape[1]
+def _checked(X: Any, threads: int) -> tuple[NDArray[np.integer], NDArray[np.integer], bool]:
+    """X's columns and the starts of its rows in one type, and whether columns ascend within each row.
+
+    The kernels trust the indices: an index outside of X would read and write foreign memory.
+    """
+    kind = X.indices.dtype if len(X.indices) <= np.iinfo(X.indices.dtype).max else np.dtype(np.int64)
+    columns, starts = X.indices.astype(kind, copy=False), X.indptr.astype(kind, copy=False)
     if len(X.data) != len(columns):
         raise ValueError(f"X.data has {len(X.data)} values for {len(columns)} X.indices; rebuild X")
-    if len(starts) != X.shape[0] + 1 or starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
+    whole = len(starts) == X.shape[0] + 1 and starts[0] == 0 and starts[-1] == len(columns)
+    rising, inside, ascending = _core.check_order(columns, starts, X.shape[1], threads) if whole else (False,) * 3
+    if not rising:
         raise ValueError(
             "X.indptr does not rise from 0 to the number of non-zeros; rebuild X, or call X.check_format()"
         )
-    if len(columns) and (columns.min() < 0 or columns.max() >= d):
-        at = int(np.argmax((columns < 0) | (columns >= d)))
-        raise ValueError(f"X.indices[{at}] is {columns[at]}, but X has {d} columns; rebuild X with the right shape")
+    if not inside:
+        at = int(np.argmax((columns < 0) | (columns >= X.shape[1])))
+        raise ValueError(
+            f"X.indices[{at}] is {columns[at]}, but X has {X.shape[1]} columns; rebuild X with the right shape"
+        )
+    return columns, starts, ascending

@@ -12,7 +12,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <barrier>
+#include <numeric>
 #include <vector>
 
 #include "../data/rows.hpp"
@@ -27,7 +29,7 @@ struct DualCd {
     const double *y, *c, *norms;  // labels ±1, strengths, ‖xᵢ‖²
     double *alpha, *w;            // the dual point and its weights (d)
     double b, s, inverse_rho;     // the bias, Σ αᵢyᵢ, and 1/ρ (0 for no bias)
-    Index* active;                // the rows still in play, ascending; a shrunk row i comes back as −1 − i
+    Index* active;                // the rows still in play, ascending; a shrunk row i becomes −1 − i
     Index actives;
     const Index* order;  // the blocks of 16 active rows, in the order of their visit
     Index blocks;
@@ -38,8 +40,22 @@ struct DualCd {
 // What a pass saw on its way.
 struct Sight {
     double gap = 0;                         // Σ of each row's Fenchel–Young gap when it was visited
-    double largest = -inf, smallest = inf;  // of the projected gradients
+    double largest = -inf, smallest = inf;  // of the gradients of rows that may still move
 };
+
+// Σ cφ*(−α/c), in a fixed number of sums.
+template <class Loss>
+double conjugates(const double* alpha, const double* c, Index n, int threads) {
+    std::array<double, 16> parts{};
+    const int pieces = static_cast<int>(parts.size());
+    run_pieces(pieces, threads, [&](int piece) {
+        double sum = 0;
+        for (Index i = n * piece / pieces; i < n * (piece + 1) / pieces; ++i)
+            if (c[i] > 0) sum += Loss::conjugate_of_row(alpha[i], c[i]);
+        parts[static_cast<std::size_t>(piece)] = sum;
+    });
+    return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
 
 // What a shard did since the last merge.
 struct Changes {
@@ -57,19 +73,17 @@ void visit(const Rows& rows, const DualCd& pass, Index position, double* w, doub
     const Index i = pass.active[position];
     const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i];
     const double m = y * (rows.dot(i, w) + pass.b + s * pass.inverse_rho);
+    const double next = Loss::step(alpha, m, pass.norms[i] + pass.inverse_rho, c), change = next - alpha;
+    sight.gap += (c < inf ? c * Loss::value(m) : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
     if constexpr (Loss::shrinks) {
         const double g = Loss::gradient(alpha, m, c);
-        const bool low = alpha <= Loss::lower(), high = alpha >= Loss::upper(c);
-        if ((low && g > pass.shrink_above) || (high && g < pass.shrink_below)) {
-            pass.active[position] = -1 - i;
+        if (change == 0 && g != 0) {  // at the bound where it wants to be
+            if (g > pass.shrink_above || g < pass.shrink_below) pass.active[position] = -1 - i;
             return;
         }
-        const double projected = low ? std::min(g, 0.0) : high ? std::max(g, 0.0) : g;
-        sight.largest = std::max(sight.largest, projected);
-        sight.smallest = std::min(sight.smallest, projected);
+        sight.largest = std::max(sight.largest, g);
+        sight.smallest = std::min(sight.smallest, g);
     }
-    sight.gap += (c < inf ? c * (Loss::value(m) + Loss::conjugate(alpha / c)) : -alpha) + alpha * m;
-    const double next = Loss::step(alpha, m, pass.norms[i] + pass.inverse_rho, c), change = next - alpha;
     if (change == 0) return;
     if (changes) {
         changes->rows.push_back({i, alpha});
@@ -104,7 +118,7 @@ struct alignas(128) Shard {
 };
 
 template <class Loss, class Rows>
-Sight dual_cd_pass(const Rows& rows, DualCd& pass) {
+Sight visit_all(const Rows& rows, DualCd& pass) {
     Sight total;
     if (pass.shards == 1) {
         visit_blocks<Loss>(rows, pass, 0, pass.blocks, pass.w, pass.s, total, nullptr);
@@ -112,7 +126,8 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass) {
     }
     constexpr Index chunk = 2048;  // features that one thread merges at a time
     const Index chunks = (rows.d + chunk - 1) / chunk, pieces = Index{pass.rounds} * pass.shards;
-    const int threads = std::min(pass.threads, pass.shards);
+    Team team(std::min(pass.threads, pass.shards));
+    const int threads = team.size();
     std::vector<Shard> shards(static_cast<std::size_t>(pass.shards));
     for (auto& shard : shards) {
         shard.w.assign(pass.w, pass.w + rows.d);
@@ -139,7 +154,7 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass) {
     };
     std::barrier together(threads);
     std::barrier merging(threads, choose_gamma);
-    run_threads(threads, [&](int thread) {
+    team.run([&](int thread) {
         for (Index round = 0; round < pass.rounds; ++round) {
             for (Index k = thread; k < pass.shards; k += threads) {
                 Shard& shard = shards[static_cast<std::size_t>(k)];
@@ -182,6 +197,15 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass) {
         total.smallest = std::min(total.smallest, shard.sight.smallest);
     }
     return total;
+}
+
+// Leaves the rows still in play at the beginning of pass.active.
+template <class Loss, class Rows>
+Sight dual_cd_pass(const Rows& rows, DualCd& pass) {
+    const Sight sight = visit_all<Loss>(rows, pass);
+    Index* const end = std::remove_if(pass.active, pass.active + pass.actives, [](Index i) { return i < 0; });
+    pass.actives = end - pass.active;
+    return sight;
 }
 
 }  // namespace widemargin

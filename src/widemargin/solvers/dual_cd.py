@@ -46,17 +46,18 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     if problem.fit_intercept and inverse_rho == 0:  # nothing but empty rows
         inverse_rho = 1.0
     nonzeros_per_row = rows.nonzeros / rows.n
-    active, above, below = everyone.copy(), np.inf, -np.inf
+    active, actives, above, below = everyone.copy(), len(everyone), np.inf, -np.inf
     whole, whole_claim = True, np.inf
     dual, visited, unseen, iteration = 0.0, 0, 0, 0
     while visited < PASSES * len(everyone):
         iteration += 1
-        in_play = len(active) * nonzeros_per_row
+        in_play = actives * nonzeros_per_row
         shards = 2 if in_play >= max(MANY, 16 * rows.d) else 1
         rounds = int(np.clip(in_play / (8 * rows.d * shards), 1, ROUNDS))
-        visited += len(active)
-        unseen += len(active)
-        s, gap, largest, smallest = _core.dual_cd_pass(
+        visited += actives
+        unseen += actives
+        playing = actives
+        s, gap, largest, smallest, actives = _core.dual_cd_pass(
             loss.name,
             rows.core,
             problem.y,
@@ -68,7 +69,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             s,
             inverse_rho,
             active,
-            order.permutation(-(-len(active) // 16)),
+            actives,
+            order.permutation(-(-actives // 16)),
             above,
             below,
             shards,
@@ -77,19 +79,25 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         )
         b += s * inverse_rho
         if unseen >= len(everyone):  # the dual costs O(n): no more often than a pass's worth of rows
-            dual, unseen = problem.dual(alpha, w), 0
+            dual, unseen = _dual(problem, alpha, w), 0
         claim = abs(gap) / dual if dual > 0 else np.inf
         hopeless = problem.hard and iteration % 64 == 0 and problem.hulls_seem_to_meet(alpha, w)
-        yield Iterate(w, b, alpha, dual + abs(gap), dual, claim, len(active), iteration, inseparable=hopeless)
-        active = active[active >= 0]
+        yield Iterate(w, b, alpha, dual + abs(gap), dual, claim, playing, iteration, inseparable=hopeless)
         above, below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
         if whole:
             whole_claim = claim
-        whole = claim <= max(tol, RETURN * whole_claim) or not len(active)
+        whole = claim <= max(tol, RETURN * whole_claim) or not actives
         if whole:  # the caller was not content, or the rows in play are solved far better than the others may be
-            active, above, below = everyone.copy(), np.inf, -np.inf
+            active[:], actives, above, below = everyone, len(everyone), np.inf, -np.inf
         if claim <= tol:
             tol *= 0.8
+
+
+def _dual(problem: Problem, alpha: Floats, w: Floats) -> float:
+    """The dual at an α that is known to be within its bounds."""
+    if problem.hard:
+        return problem.dual(alpha, w)
+    return -inner(w, w) / 2 - _core.conjugates(problem.loss.name, alpha, problem.c, problem.rows.threads)
 
 
 def _cold(problem: Problem) -> Start:

@@ -31,8 +31,6 @@ SHARPER = 2.0
 INEXACT = 0.5
 #: Steps after which another method should take over.
 STEPS = 200
-#: From this many rows on, threads pay.
-MANY_ROWS = 100_000
 
 
 class _Sums(NamedTuple):
@@ -53,14 +51,13 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
     Nothing is drawn at random: `seed` is there for the sake of a common signature.
     """
     rows, y, c, n = problem.rows, problem.y, problem.c, problem.rows.n
-    threads = rows.threads if n >= MANY_ROWS else 1
     system = Tall(problem)
     w, b = (np.zeros(rows.d), 0.0) if start is None else (problem.weights(start.alpha), start.b)
     centre, tau = (c / 2, COLD) if start is None else (start.alpha.copy(), WARM)
     m, dm = problem.margins(w, b), np.zeros(n)
 
     def follow(t: float, alpha: Floats) -> _Sums:
-        return _Sums(*_core.follow_ramp(m, dm, t, centre, c, y, tau, alpha, threads))
+        return _Sums(*_core.follow_ramp(m, dm, t, centre, c, y, tau, alpha, rows.threads))
 
     alpha, other = np.empty(n), np.empty(n)
     sums = follow(0.0, alpha)
