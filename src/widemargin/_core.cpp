@@ -153,7 +153,7 @@ auto gram(const Rows& rows, Vector weight, std::optional<Vector> shift, bool bor
 
 nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
                        Array<double> w, double b, double s, double inverse_rho, Array<Index> active, Index actives,
-                       Array<const Index> order, double shrink_above, double shrink_below, int shards, int rounds,
+                       Array<const Index> order, double shrink_above, double shrink_below, double focus, int shards, int rounds,
                        int threads) {
     need(y.size(), rows.n(), "y");
     need(c.size(), rows.n(), "c");
@@ -164,7 +164,7 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     need(order.size(), (actives + wm::visit_block - 1) / wm::visit_block, "order");
     wm::DualCd pass{y.data(), c.data(), norms.data(), alpha.data(), w.data(), b, s, inverse_rho, active.data(),
                     actives, order.data(), static_cast<Index>(order.size()), shrink_above,
-                    shrink_below, shards, rounds, threads};
+                    shrink_below, focus, shards, rounds, threads};
     wm::Sight sight;
     {
         nb::gil_scoped_release release;
@@ -383,7 +383,7 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("gram", &gram, "rows"_a, "weight"_a, "shift"_a.none(), "border"_a, "threads"_a);
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(),
-          "actives"_a, "order"_a, "shrink_above"_a, "shrink_below"_a, "shards"_a, "rounds"_a, "threads"_a);
+          "actives"_a, "order"_a, "shrink_above"_a, "shrink_below"_a, "focus"_a, "shards"_a, "rounds"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("follow_ramp", &follow_ramp, "m"_a, "dm"_a, "t"_a, "centre"_a, "c"_a, "y"_a, "tau"_a,
           nb::arg("alpha").noconvert(), "threads"_a);

@@ -42,6 +42,7 @@ def dual_cd_pass(
     order: Integers,
     shrink_above: float,
     shrink_below: float,
+    focus: float,
     shards: int,
     rounds: int,
     threads: int,

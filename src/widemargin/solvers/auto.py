@@ -55,7 +55,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             done = iterate.iterations
             spent += 5e4 + iterate.active * visit
             trace.append((spent, iterate.claim))
-            if spent > second_order or (done >= FIRST and _left(trace, tol) > second_order):
+            if spent > second_order or (len(trace) > FIRST and _left(trace, tol) > second_order):
                 reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < HOPEFUL else None
                 break
         else:
@@ -83,8 +83,8 @@ def _cost_of_barrier(problem: Problem) -> float:
 def _cost_of_curves(problem: Problem) -> float:
     """Of the proximal Newton method: a dozen steps and a few Gram matrices."""
     rows = problem.rows
-    step = 2.5 * rows.nonzeros + 15 * rows.n + 0.05 * rows.d**3 + 5 * rows.d**2 + 3e5
-    return 12 * step + 2 * 0.15 * operations(problem)
+    step = 2 * rows.nonzeros + 10 * rows.n + 0.05 * rows.d**3 + 3 * rows.d**2 + 2e5
+    return 10 * step + 0.1 * operations(problem)
 
 
 def _left(trace: list[tuple[float, float]], tol: float) -> float:

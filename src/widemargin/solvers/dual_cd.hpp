@@ -34,6 +34,7 @@ struct DualCd {
     const Index* order;  // the blocks of 16 active rows, in the order of their visit
     Index blocks;
     double shrink_above, shrink_below;  // a bounded αᵢ with a gradient beyond these is shrunk
+    double focus;                       // and so is a row whose gradient was smaller than this
     int shards, rounds, threads;  // shards merge `rounds` times per pass
 };
 
@@ -78,9 +79,10 @@ void visit(const Rows& rows, const DualCd& pass, Index position, double* w, doub
     if constexpr (Loss::shrinks) {
         const double g = Loss::gradient(alpha, m, c);
         if (change == 0 && g != 0) {  // at the bound where it wants to be
-            if (g > pass.shrink_above || g < pass.shrink_below) pass.active[position] = -1 - i;
+            if (g > pass.shrink_above || g < pass.shrink_below || pass.focus > 0) pass.active[position] = -1 - i;
             return;
         }
+        if (std::abs(g) < pass.focus) pass.active[position] = -1 - i;
         sight.largest = std::max(sight.largest, g);
         sight.smallest = std::min(sight.smallest, g);
     }

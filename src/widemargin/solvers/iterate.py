@@ -26,6 +26,7 @@ class Iterate:
     A solver is a generator of these. It may reuse the arrays once it is resumed. `claim` is the relative gap that it
     believes to have reached, or ∞ if it would rather go on; the caller checks a claim that would do, and resumes the
     solver if the proof refuses it. `primal` and `dual` are what the solver saw on its way: for the record, not proved.
+    `active` is how many rows it looked at since the last iterate.
     """
 
     w: Floats
