@@ -53,7 +53,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         for iterate in descent:
             yield iterate
             done = iterate.iterations
-            spent += 5e4 + iterate.active * visit
+            spent += 5e4 + iterate.visits * visit
             trace.append((spent, iterate.claim))
             if spent > second_order or (len(trace) > FIRST and _left(trace, tol) > second_order):
                 reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < HOPEFUL else None

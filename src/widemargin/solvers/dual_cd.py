@@ -27,8 +27,8 @@ MANY = 4_000_000
 ROUNDS = 32
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
 RETURN = 0.01
-#: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
-#: a few rows that depend on each other often hold up all others.
+#: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times
+#: and at no more than twice the pass's work: a few rows that depend on each other often hold up all others.
 SLOW, EXTRA = 0.03, 30
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
@@ -56,7 +56,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     dual, visited, unseen, iteration = 0.0, 0, 0, 0
 
     def sweep(chosen: NDArray[np.int64], count: int, focus: float) -> tuple[float, float, float, int]:
-        nonlocal b, s, visited, unseen
+        nonlocal s, visited, unseen
         in_play = count * nonzeros_per_row
         shards = 2 if in_play >= max(MANY, 16 * rows.d) else 1
         rounds = int(np.clip(in_play / (8 * rows.d * shards), 1, ROUNDS))
@@ -81,24 +81,25 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             rounds,
             rows.threads,
         )
-        b += s * inverse_rho
         visited, unseen = visited + count, unseen + count
         return gap, largest, smallest, left
 
     while visited < PASSES * len(everyone):
-        before = visited
+        before, playing = visited, actives
         gap, largest, smallest, actives = sweep(active, actives, 0.0)
+        b += s * inverse_rho
         if unseen >= len(everyone):  # the dual costs O(n): no more often than a pass's worth of rows
             dual, unseen = _dual(problem, alpha, w), 0
         claim = abs(gap) / dual if dual > 0 else np.inf
         if bounded and iteration > 1 and claim > tol:
-            slow[:actives], left = active[:actives], actives
+            slow[:actives], left, limit = active[:actives], actives, visited + 2 * actives
             for _ in range(EXTRA):
-                if left:
+                if left and visited + left <= limit:
                     _, _, _, left = sweep(slow, left, SLOW * max(largest, -smallest))
         iteration += 1
         hopeless = problem.hard and iteration % 64 == 0 and problem.hulls_seem_to_meet(alpha, w)
-        yield Iterate(w, b, alpha, dual + abs(gap), dual, claim, visited - before, iteration, inseparable=hopeless)
+        seen = dual + abs(gap), dual, claim
+        yield Iterate(w, b, alpha, *seen, playing, iteration, visits=visited - before, inseparable=hopeless)
         above, below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
         if whole:
             whole_claim = claim

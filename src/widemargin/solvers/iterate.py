@@ -26,7 +26,7 @@ class Iterate:
     A solver is a generator of these. It may reuse the arrays once it is resumed. `claim` is the relative gap that it
     believes to have reached, or ∞ if it would rather go on; the caller checks a claim that would do, and resumes the
     solver if the proof refuses it. `primal` and `dual` are what the solver saw on its way: for the record, not proved.
-    `active` is how many rows it looked at since the last iterate.
+    `active` is how many rows are still in play, `visits` how often it looked at one since the last iterate.
     """
 
     w: Floats
@@ -37,6 +37,7 @@ class Iterate:
     claim: float
     active: int
     iterations: int
+    visits: int = 0
     #: The hard margin looks impossible: the classes seem to have a point in common.
     inseparable: bool = False
     #: The hyperplane has every row on its right side, where there is no penalty to keep w from growing for ever.
