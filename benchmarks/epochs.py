@@ -48,7 +48,7 @@ def per_pass(fit: Callable[[int], object]) -> float:
 def steps_alone(X, y, solver: str) -> Callable[[int], object]:
     """Passes of the stochastic steps, with their draws and rates, but without a look at the gap."""
     rows, n = Rows(X), X.shape[0]
-    everyone, norms = np.arange(n), rows.square_norms()
+    everyone, norms = np.arange(n), rows.square_norms
 
     def passes(count: int) -> None:
         weights, order = LazyWeights(rows.d, duals=n), np.random.default_rng(0)

@@ -112,7 +112,7 @@ def test_pegasos_dual_variables(average, radius):
         eta = rates(1 / LAM, 1.0, 0.0, weights.steps, 250)
         shrink = 0.9 * (1 - eta * LAM)
         weights.sgd(
-            "hinge", rows, Y, DRAWS[begin : begin + 250].copy(), eta, shrink, radius=radius, norms=rows.square_norms()
+            "hinge", rows, Y, DRAWS[begin : begin + 250].copy(), eta, shrink, radius=radius, norms=rows.square_norms
         )
         assert (weights.alpha * Y) @ X == pytest.approx(weights.w, rel=1e-9, abs=1e-12)
 
@@ -239,7 +239,7 @@ def test_dual_cd(storage):
         visits = DRAWS[begin:end].copy()
         blocks = np.arange(-(-len(visits) // 16))
         numbers = 0.0, 0.0, 0.0, visits, len(visits), blocks, np.inf, -np.inf, 0.0, 1, 1, 1
-        _core.dual_cd_pass("hinge", rows.core, Y, np.full(N, c), rows.square_norms(), alpha, w, *numbers)
+        _core.dual_cd_pass("hinge", rows.core, Y, np.full(N, c), rows.square_norms, alpha, w, *numbers)
         found.append((w.copy(), 0.0, alpha.copy()))
     assert_same(states(textbook.dual_cd(X, Y, c, DRAWS)), found)
 

@@ -49,7 +49,7 @@ def test_products_equal_numpy(matrix):
         assert (rows.n, rows.d) == matrix.shape
         assert_allclose(rows.scores(w), plain @ w, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.combine(v), plain.T @ v, rtol=1e-12, atol=1e-12)
-        assert_allclose(rows.square_norms(), (plain**2).sum(axis=1), rtol=1e-12)
+        assert_allclose(rows.square_norms, (plain**2).sum(axis=1), rtol=1e-12)
         assert_allclose(rows.outer(), plain @ plain.T, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.take(np.array([0, -1])), plain[[0, -1]])
 

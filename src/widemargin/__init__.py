@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from widemargin.certificate import Certificate, Certificates, InseparableError, SeparableError
-    from widemargin.estimators import MIRA, LeastSquaresClassifier, LinearSVM, LogisticRegression, Perceptron, certify
+    from widemargin.estimators import (
+        MIRA,
+        LeastSquaresClassifier,
+        LinearSVM,
+        LogisticRegression,
+        Path,
+        Perceptron,
+        certify,
+        path,
+    )
     from widemargin.problem import CONVENTIONS, strength
     from widemargin.solvers.hildreth import hildreth
 
@@ -21,10 +30,12 @@ _HOMES = {
     "LeastSquaresClassifier": "widemargin.estimators",
     "LinearSVM": "widemargin.estimators",
     "LogisticRegression": "widemargin.estimators",
+    "Path": "widemargin.estimators",
     "Perceptron": "widemargin.estimators",
     "SeparableError": "widemargin.certificate",
     "certify": "widemargin.estimators",
     "hildreth": "widemargin.solvers.hildreth",
+    "path": "widemargin.estimators",
     "strength": "widemargin.problem",
 }
 
@@ -37,10 +48,12 @@ __all__ = [
     "LeastSquaresClassifier",
     "LinearSVM",
     "LogisticRegression",
+    "Path",
     "Perceptron",
     "SeparableError",
     "certify",
     "hildreth",
+    "path",
     "strength",
 ]
 #: Rooms that one may want to look into by name.

@@ -26,8 +26,11 @@ class LinearModel:
         columns = [rows.scores(w) + b for w, b in zip(self.coef, self.intercept, strict=True)]
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
-    def predict(self, rows: Rows) -> NDArray[Any]:
-        """The class of each row: the side of the hyperplane, or the highest score."""
-        scores = self.scores(rows)
+    def choose(self, scores: Floats) -> NDArray[Any]:
+        """The class that each row's scores speak for: the side of the hyperplane, or the highest score."""
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes[chosen])
+
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """The class of each row."""
+        return self.choose(self.scores(rows))

@@ -173,10 +173,10 @@ class Problem:
         """α = −cφ′(m), the dual point that the margins themselves suggest where the loss is smooth."""
         return -self.c * self.loss.slope(margins)
 
-    @cached_property
+    @property
     def norms(self) -> Floats:
         """‖xᵢ‖² of every row."""
-        return self.rows.square_norms()
+        return self.rows.square_norms
 
     def check_lengths(self) -> None:
         """Raises where a row is too long to be squared."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Rows:
         """Xᵀv."""
         return _core.combine(self.core, v, self.threads)
 
+    @cached_property
     def square_norms(self) -> Floats:
         """‖xᵢ‖² of every row."""
         return _core.square_norms(self.core, self.threads)

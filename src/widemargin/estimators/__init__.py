@@ -5,6 +5,7 @@ from widemargin.estimators.least_squares_classifier import LeastSquaresClassifie
 from widemargin.estimators.linear_svm import LinearSVM
 from widemargin.estimators.logistic_regression import LogisticRegression
 from widemargin.estimators.mira import MIRA
+from widemargin.estimators.paths import Path, path
 from widemargin.estimators.perceptron import Perceptron
 
-__all__ = ["MIRA", "LeastSquaresClassifier", "LinearSVM", "LogisticRegression", "Perceptron", "certify"]
+__all__ = ["MIRA", "LeastSquaresClassifier", "LinearSVM", "LogisticRegression", "Path", "Perceptron", "certify", "path"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
+from threading import Event
 from typing import Any, Self
 
 import numpy as np
@@ -59,34 +61,51 @@ class CertifiedClassifier(LinearClassifier):
         The fitted estimator.
 
         """
-        began = time.perf_counter()
         classes, problems = self.problems(X, y, sample_weight)
-        starts = self._warm_starts(problems, classes)
-        fits: list[training.Fit] = []
-        for k, problem in enumerate(problems):
+        fits = self._fit_all(problems, classes, self._warm_starts(problems, classes))
+        self._keep(fits, problems, classes)
+        self._warn_if_short()
+        return self
+
+    def _fit_all(
+        self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None
+    ) -> list[training.Fit]:
+        """One fit per problem, side by side on as many threads as there are; an interrupt ends all of them."""
+        began, seed, stop = time.perf_counter(), self._seed(), Event()
+
+        def fit(k: int) -> training.Fit:
             label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
             with ProgressLine(label, self.tol, verbose=int(self.verbose), began=began) as line:
+
+                def watch(iteration: int, seconds: float, gap: float) -> None:
+                    if stop.is_set():
+                        raise KeyboardInterrupt
+                    line.show(iteration, seconds, gap)
+
                 try:
-                    fits.append(
-                        training.fit(
-                            problem,
-                            solver=self.solver,
-                            tol=self.tol,
-                            max_iter=self.max_iter,
-                            seed=self._seed(),
-                            start=starts[k] if starts else None,
-                            watch=line.show,
-                        )
+                    return training.fit(
+                        problems[k],
+                        solver=self.solver,
+                        tol=self.tol,
+                        max_iter=self.max_iter,
+                        seed=seed,
+                        start=starts[k] if starts else None,
+                        watch=watch,
                     )
                 except (InseparableError, SeparableError) as error:
                     if len(problems) > 2:
                         error.add_note(f"This is for the class {classes[k]} against the rest.")
                     raise
-            if fits[-1].interrupted:
-                break
-        self._keep(fits, problems, classes)
-        self._warn_if_short()
-        return self
+
+        if len(problems) == 1:
+            return [fit(0)]
+        with training.one_blas_thread(), ThreadPoolExecutor(self._threads()) as threads:
+            try:
+                return list(threads.map(fit, range(len(problems))))
+            except BaseException:
+                stop.set()
+                threads.shutdown(cancel_futures=True)
+                raise
 
     def problems(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[NDArray[Any], list[Problem]]:
         """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
@@ -111,9 +130,7 @@ class CertifiedClassifier(LinearClassifier):
         return classes, problems
 
     def _keep(self, fits: list[training.Fit], problems: list[Problem], classes: NDArray[Any]) -> None:
-        interrupted = fits[-1].interrupted
-        if interrupted and len(fits) < len(problems):
-            raise KeyboardInterrupt
+        interrupted = any(fit.interrupted for fit in fits)
         self.classes_ = classes
         self.coef_ = np.array([fit.w for fit in fits])
         self.intercept_ = np.array([fit.b for fit in fits])
@@ -127,6 +144,7 @@ class CertifiedClassifier(LinearClassifier):
         certificates = tuple(fit.certificate for fit in fits)
         self.certificate_ = certificates[0] if len(fits) == 1 else Certificates(tuple(classes), certificates)
         self.history_ = fits[0].history if len(fits) == 1 else [fit.history for fit in fits]
+        self._fitted_C = self.C
         if interrupted:
             raise KeyboardInterrupt
 
@@ -196,7 +214,10 @@ class CertifiedClassifier(LinearClassifier):
         return strength
 
     def _warm_starts(self, problems: list[Problem], classes: NDArray[Any]) -> list[Start] | None:
-        """The last fit's dual variables, 0 for rows that have come since; None if they are no start for this one."""
+        """The last fit's dual variables, 0 for rows that have come since; None if they are no start for this one.
+
+        α grows with C where it is at its upper bound, and elsewhere little is lost if it does.
+        """
         if not self.warm_start or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, classes):
             return None
         n = problems[0].rows.n
@@ -204,8 +225,9 @@ class CertifiedClassifier(LinearClassifier):
             return None
         starts = []
         same_columns = self.coef_.shape[1] == problems[0].rows.d
+        growth = self.C / self._fitted_C if np.isfinite([self.C, self._fitted_C]).all() else 1.0
         for problem, signed, w, b in zip(problems, self.dual_coef_, self.coef_, self.intercept_, strict=True):
             alpha = np.zeros(n)
-            alpha[self.support_] = signed * problem.y[self.support_]
+            alpha[self.support_] = growth * signed * problem.y[self.support_]
             starts.append(Start(alpha, float(b), w if same_columns else None))
         return starts

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -33,20 +34,28 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def decision_function(self, X: Any) -> Floats:
         """w·x + b for each row: of shape (n_samples,) for two classes, (n_samples, n_classes) for more."""
-        model, rows = self._model(X)
-        return model.scores(rows)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
-        model, rows = self._model(X)
-        return model.predict(rows)
-
-    def _model(self, X: Any) -> tuple[LinearModel, Rows]:
         check_is_fitted(self, "coef_")
+        model = LinearModel(self.coef_, self.intercept_, self.classes_)
+        if self._is_ready(X):
+            scores = model.scores(Rows(X, self._threads()))
+            if np.isfinite(scores).all():  # a number in X that is not finite would show
+                return scores
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True, reset=False
         )
-        return LinearModel(self.coef_, self.intercept_, self.classes_), Rows(X, self._threads())
+        return model.scores(Rows(X, self._threads()))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        scores = self.decision_function(X)
+        return LinearModel(self.coef_, self.intercept_, self.classes_).choose(scores)
+
+    def _is_ready(self, X: Any) -> bool:
+        """Whether X needs no conversion: then its scores can be had in one pass over it."""
+        if not isinstance(X, np.ndarray) and not (issparse(X) and X.format == "csr"):
+            return False
+        fits = X.ndim == 2 and X.shape[0] > 0 and X.shape[1] == self.coef_.shape[1]
+        return fits and X.dtype in (np.float64, np.float32) and not hasattr(self, "feature_names_in_")
 
     def _read(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, NDArray[Any]]:
         """X as the kernels take it and y as an array, or an error that says what is wrong with them."""

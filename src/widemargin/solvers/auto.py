@@ -89,9 +89,11 @@ def _cost_of_curves(problem: Problem) -> float:
 
 def _left(trace: list[tuple[float, float]], tol: float) -> float:
     """What coordinate descent will still cost if the gap goes on falling as it did over the second half of its work."""
-    spent, claim = trace[-1]
+    (spent, claim), earlier = trace[-1], [(at, then) for at, then in trace[:-1] if np.isfinite(then)]
     if claim <= tol:
         return 0.0
-    half, before = next((at, then) for at, then in trace if at >= spent / 2)
-    rate = np.log(before / claim) / (spent - half) if spent > half and np.isfinite(before) else 0.0
-    return float(np.log(claim / tol) / rate) if rate > 0 and np.isfinite(claim) else np.inf
+    if not earlier:
+        return np.inf
+    half, before = next((one for one in reversed(earlier) if one[0] <= spent / 2), earlier[0])
+    rate = np.log(before / claim) / (spent - half)
+    return float(np.log(claim / tol) / rate) if rate > 0 else np.inf

@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 
 from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate, Start
-from widemargin.solvers.normal_equations import NormalEquations, normal_equations
+from widemargin.solvers.normal_equations import NormalEquations, normal_equations, refuse_if_too_large
 
 Floats = NDArray[np.float64]
 
 #: Up to this many multiplications per step, machine precision costs nothing that anyone would notice.
 SMALL = 1e7
-#: The most unknowns of the linear system: beyond, its matrix would take more than 3 GB.
-LARGEST_SYSTEM = 20_000
 #: The relative gap beyond which rounding decides.
 PRECISE = 1e-13
 #: Steps without progress after which there will be none.
@@ -47,22 +45,20 @@ def operations(problem: Problem) -> float:
 def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Iterates until the caller is content or nothing can be gained; small problems, to machine precision.
 
-    Nothing is drawn at random, and no start is better than its own: `seed` and `start` are there for the sake of a
-    common signature.
+    Nothing is drawn at random: `seed` is there for the sake of a common signature. Only Newton's method makes use of a
+    start.
     """
     if problem.loss.kink == 0:  # a loss that is 0 at margin 0 is minimised there
         yield Iterate(np.zeros(problem.rows.d), 0.0, np.zeros(problem.rows.n), 0.0, 0.0, 0.0, problem.rows.n, 1)
         return
-    unknowns = min(problem.rows.n, problem.rows.d)
-    if unknowns > LARGEST_SYSTEM:
-        raise ValueError(
-            f"interior_point would need a matrix of {unknowns:,} × {unknowns:,} for these rows and columns; "
-            "use solver='auto' or 'dual_cd'"
-        )
+    refuse_if_too_large("interior_point", min(problem.rows.n, problem.rows.d))
     small = operations(problem) <= SMALL
     system = normal_equations(problem)
-    steps = _newton if problem.loss.smooth and not problem.hard else _predictor_corrector
-    yield from steps(problem, system, min(tol, PRECISE) if small else tol)
+    tol = min(tol, PRECISE) if small else tol
+    if problem.loss.smooth and not problem.hard:
+        yield from _newton(problem, system, tol, start)
+    else:
+        yield from _predictor_corrector(problem, system, tol)
 
 
 class _Progress:
@@ -93,10 +89,14 @@ def _dual(problem: Problem, alpha: Floats, implied: Floats, balance: float) -> f
     return problem.dual(feasible, problem.weights(feasible))
 
 
-def _newton(problem: Problem, system: NormalEquations, tol: float) -> Iterator[Iterate]:
+def _newton(problem: Problem, system: NormalEquations, tol: float, start: Start | None) -> Iterator[Iterate]:
     loss, y, c, n = problem.loss, problem.y, problem.c, problem.rows.n
-    w, b = np.zeros(problem.rows.d), problem.best_bias(np.zeros(n))
-    m, progress, iteration = y * b, _Progress(tol), 0
+    w, scores = np.zeros(problem.rows.d), np.zeros(n)
+    if start is not None:
+        w = problem.weights(start.alpha) if start.w is None else start.w
+        scores = problem.rows.scores(w)
+    b = problem.best_bias(scores)
+    m, progress, iteration = y * (scores + b), _Progress(tol), 0
     while True:
         iteration += 1
         alpha = problem.implied_alpha(m)

@@ -26,6 +26,19 @@ Floats = NDArray[np.float64]
 DENSE_ENOUGH = 0.2
 
 
+#: The most unknowns of the linear system: beyond, its matrix would take more than 3 GB.
+LARGEST_SYSTEM = 20_000
+
+
+def refuse_if_too_large(solver: str, unknowns: int) -> None:
+    """Raises where the system would not fit into memory."""
+    if unknowns > LARGEST_SYSTEM:
+        raise ValueError(
+            f"{solver} would need a matrix of {unknowns:,} × {unknowns:,} for these rows and columns; "
+            "use solver='auto' or 'dual_cd'"
+        )
+
+
 class Step(NamedTuple):
     """The solution: Δw, Δb, Δα and Δm."""
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from widemargin import _core
 from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate, Start
-from widemargin.solvers.normal_equations import Tall
+from widemargin.solvers.normal_equations import Tall, refuse_if_too_large
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +51,7 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
     Nothing is drawn at random: `seed` is there for the sake of a common signature.
     """
     rows, y, c, n = problem.rows, problem.y, problem.c, problem.rows.n
+    refuse_if_too_large("proximal_newton", rows.d)
     system = Tall(problem)
     w, b = (np.zeros(rows.d), 0.0) if start is None else (problem.weights(start.alpha), start.b)
     centre, tau = (c / 2, COLD) if start is None else (start.alpha.copy(), WARM)

@@ -1,0 +1,91 @@
+"""Models for many strengths C, each begun where the last one ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from widemargin.certificate import Certificate, Certificates
+from widemargin.estimators.certified_classifier import CertifiedClassifier
+from widemargin.estimators.linear_svm import LinearSVM
+
+
+@dataclass(frozen=True)
+class Path(Sequence[CertifiedClassifier]):
+    """Fitted classifiers in the order of their `Cs`; printing it shows how margin and support vectors change."""
+
+    Cs: tuple[float, ...]
+    models: tuple[CertifiedClassifier, ...]
+
+    @property
+    def certificates(self) -> tuple[Certificate | Certificates, ...]:
+        """The proof of each model."""
+        return tuple(model.certificate_ for model in self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # as Sequence declares it, int or slice
+        return self.models[index]
+
+    def __str__(self) -> str:
+        lines = [("C", "primal", "relative gap", "margin width", "support vectors")]
+        for C, model in zip(self.Cs, self.models, strict=True):
+            several = isinstance(model.certificate_, Certificates)
+            each = model.certificate_ if several else [model.certificate_]
+            primal, width = sum(one.primal for one in each), min(one.width for one in each)
+            proof = f"{model.certificate_.relative_gap:.1e}"
+            lines.append((f"{C:g}", f"{primal:.6g}", proof, f"{width:.4g}", f"{len(model.support_):,}"))
+        widths = [max(len(line[k]) for line in lines) for k in range(5)]
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+        )
+
+
+def path(
+    X: Any,
+    y: ArrayLike,
+    Cs: Iterable[float] = tuple(10.0**k for k in range(-3, 4)),
+    *,
+    estimator: CertifiedClassifier | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Path:
+    """A model and its certificate for every C, at a fraction of the cost of as many fits.
+
+    Models are trained from the smallest C to the largest; each begins at the dual point of the one before.
+
+    Parameters
+    ----------
+    X, y, sample_weight : arrays
+        As in ``LinearSVM.fit``.
+    Cs : numbers > 0, default=0.001, 0.01, … 1000
+        In any order; the models come back in the same.
+    estimator : LinearSVM, LogisticRegression or LeastSquaresClassifier, default=LinearSVM()
+        Loss, bias, tol and all else; it is not changed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from widemargin import path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = path(scale(X), y, [0.01, 1, 100])
+    >>> [len(model.support_) for model in found], max(one.relative_gap for one in found.certificates) <= 1e-3
+    ([118, 40, 31], True)
+
+    """
+    wanted = tuple(float(C) for C in Cs)
+    if not wanted:
+        raise ValueError("Cs is empty; give at least one C > 0")
+    current = clone(LinearSVM() if estimator is None else estimator).set_params(warm_start=True)
+    models: dict[float, CertifiedClassifier] = {}
+    for C in sorted(set(wanted)):
+        current.set_params(C=C).fit(X, y, sample_weight)
+        models[C] = copy(current)
+    return Path(wanted, tuple(models[C] for C in wanted))
+

@@ -1,0 +1,158 @@
+"""Paths over C, warm starts, fits side by side, predictions without a copy."""
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+
+from oracles import make_problem, noisy, text_like
+from widemargin import LinearSVM, LogisticRegression, path
+from widemargin.data import Rows
+from widemargin.solvers import Start
+from widemargin.training import fit
+
+STRENGTHS = [10.0, 0.01, 0.1, 1.0]
+
+
+@pytest.mark.parametrize("estimator", [None, LinearSVM(loss="squared_hinge", tol=1e-8), LogisticRegression()])
+@pytest.mark.parametrize("data", [noisy(3000, 20), text_like(600)], ids=["tall", "sparse"])
+def test_a_path_is_as_good_as_fits_one_by_one(estimator, data):
+    """Every C gets the minimum, in the order asked for; the estimator given is not touched."""
+    found = path(*data, STRENGTHS, estimator=estimator)
+    assert found.Cs == tuple(STRENGTHS)
+    plain = LinearSVM() if estimator is None else estimator
+    assert not hasattr(plain, "coef_")
+    for C, model, certificate in zip(found.Cs, found, found.certificates, strict=True):
+        alone = type(plain)(**(plain.get_params() | {"C": C, "warm_start": False})).fit(*data)
+        assert model.C == C
+        assert model.certificate_ is certificate
+        assert certificate.relative_gap <= plain.tol
+        assert certificate.primal == pytest.approx(alone.certificate_.primal, rel=2 * plain.tol)
+    table = str(found).splitlines()
+    assert len(table) == 1 + len(STRENGTHS)
+    assert len({len(line) for line in table}) == 1
+
+
+def test_a_path_of_several_classes():
+    """One line per C whatever the number of classes."""
+    X, y = load_digits(return_X_y=True)
+    found = path(X / 16, y, [0.1, 0.01])
+    assert [len(certificates) for certificates in found.certificates] == [10, 10]
+    assert len(str(found).splitlines()) == 3
+
+
+def test_a_path_takes_the_hard_margin():
+    """C = ∞ may be part of it."""
+    X, y = np.array([[1.0, 1], [2, 1], [-1, 1], [-2, 1]]), [1, 1, 0, 0]
+    hard = path(X, y, [1.0, np.inf])[1]
+    assert hard.certificate_.width == pytest.approx(2.0, rel=1e-9)
+
+
+def test_a_path_of_nothing_is_refused():
+    """And so is a C that no fit would take."""
+    with pytest.raises(ValueError, match="Cs is empty"):
+        path(*noisy(20, 2), [])
+    with pytest.raises(ValueError, match="C=-1.0; it must be"):
+        path(*noisy(20, 2), [1.0, -1.0])
+
+
+@pytest.mark.parametrize("solver", ["auto", "dual_cd", "proximal_newton"])
+def test_going_on_from_the_solution_takes_no_step(solver):
+    """A start that is good enough already is proved and handed back."""
+    problem = make_problem(*noisy(500, 5), 1.0)
+    cold = fit(problem, solver=solver, tol=1e-6)
+    assert cold.iterations > 0
+    assert fit(problem, solver=solver, tol=1e-5, start=Start(cold.alpha, cold.b, cold.w)).iterations == 0
+
+
+def test_a_nearby_start_saves_newton_steps():
+    """Newton's method begins at the start's w."""
+    X, y = noisy(500, 5)
+    near = fit(make_problem(X, y, 1.0, "logistic"), solver="interior_point", tol=1e-12)
+    problem = make_problem(X, y, 1.1, "logistic")
+    warm = fit(problem, solver="interior_point", tol=1e-6, start=Start(near.alpha, near.b, near.w))
+    assert warm.iterations < fit(problem, solver="interior_point", tol=1e-6).iterations
+
+
+def test_classes_side_by_side_give_the_same_bits():
+    """One class per thread or one after the other."""
+    X, y = load_digits(return_X_y=True)
+    one, four = (LinearSVM(0.1, n_jobs=jobs).fit(X / 16, y) for jobs in (1, 4))
+    assert (one.coef_ == four.coef_).all()
+    assert (one.intercept_ == four.intercept_).all()
+
+
+def test_an_interrupt_ends_all_classes(monkeypatch):
+    """No thread goes on training when one was told to stop."""
+    X, y = load_digits(return_X_y=True)
+
+    def interrupted(self, iteration, seconds, gap):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("widemargin.progress.ProgressLine.show", interrupted)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        LinearSVM(n_jobs=2).fit(X, y)
+    assert threading.active_count() == before
+
+
+def test_helpers_serve_one_caller_at_a_time():
+    """Python threads that compute at once get the same bits, with our threads or without."""
+    X, w = np.random.default_rng(0).standard_normal((20_000, 10)), np.arange(10.0)
+    rows, found = Rows(X, 4), []
+    expected = rows.scores(w).tobytes()
+    threads = [threading.Thread(target=lambda: found.extend(rows.scores(w).tobytes() for _ in range(50))) for _ in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 150
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, np.asfortranarray, sp.csr_array, sp.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictions_read_x_as_it_is(as_given, dtype):
+    """The same scores as for X that needs a conversion."""
+    X, y = noisy(200, 5)
+    svm = LinearSVM().fit(X, y)
+    given = as_given(X.astype(dtype))
+    assert svm.decision_function(given) == pytest.approx(svm.decision_function(X.astype(dtype).tolist()), rel=1e-12)
+    assert (svm.predict(given) == svm.classes_[(svm.decision_function(given) > 0).astype(int)]).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("as_given", [np.asarray, sp.csr_array])
+def test_predictions_refuse_what_is_no_number(as_given, bad):
+    """Even where the weight is 0."""
+    X, y = noisy(200, 5)
+    X[:, 4] = 0.0
+    svm = LinearSVM().fit(X, y)
+    X[7, 4] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        svm.predict(as_given(X))
+    with pytest.raises(ValueError, match="expecting 5 features"):
+        svm.predict(as_given(X[:, :4]))
+
+
+def test_proximal_newton_gives_way_where_it_gets_nowhere(monkeypatch):
+    """auto goes on with the interior point when the steps run out."""
+    monkeypatch.setattr("widemargin.solvers.proximal_newton.STEPS", 1)
+    monkeypatch.setattr("widemargin.solvers.auto.AT_ONCE", 0.0)
+    problem = make_problem(*noisy(2000, 30), 100.0)
+    assert fit(problem, tol=1e-9).certificate.relative_gap <= 1e-9
+
+
+def test_proximal_newton_refuses_a_system_that_is_too_large():
+    """It says what to use instead."""
+    X, y = text_like(30, d=30_000)
+    with pytest.raises(ValueError, match="use solver='auto' or 'dual_cd'"):
+        fit(make_problem(X, y), solver="proximal_newton")
+
+
+def test_auto_warns_when_nothing_helps():
+    """A gap that no method reaches is told, not hidden."""
+    with pytest.warns(ConvergenceWarning, match="relative gap"):
+        LinearSVM(tol=1e-300).fit(*noisy(300, 3))
