@@ -1,5 +1,6 @@
 """Paths over C, warm starts, fits side by side, predictions without a copy."""
 
+import sys
 import threading
 
 import numpy as np
@@ -104,7 +105,9 @@ def test_helpers_serve_one_caller_at_a_time():
     X, w = np.random.default_rng(0).standard_normal((20_000, 10)), np.arange(10.0)
     rows, found = Rows(X, 4), []
     expected = rows.scores(w).tobytes()
-    threads = [threading.Thread(target=lambda: found.extend(rows.scores(w).tobytes() for _ in range(50))) for _ in "abc"]
+    threads = [
+        threading.Thread(target=lambda: found.extend(rows.scores(w).tobytes() for _ in range(50))) for _ in "abc"
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -139,8 +142,8 @@ def test_predictions_refuse_what_is_no_number(as_given, bad):
 
 def test_proximal_newton_gives_way_where_it_gets_nowhere(monkeypatch):
     """auto goes on with the interior point when the steps run out."""
-    monkeypatch.setattr("widemargin.solvers.proximal_newton.STEPS", 1)
-    monkeypatch.setattr("widemargin.solvers.auto.AT_ONCE", 0.0)
+    monkeypatch.setattr(sys.modules["widemargin.solvers.proximal_newton"], "STEPS", 1)
+    monkeypatch.setattr(sys.modules["widemargin.solvers.auto"], "AT_ONCE", 0.0)
     problem = make_problem(*noisy(2000, 30), 100.0)
     assert fit(problem, tol=1e-9).certificate.relative_gap <= 1e-9
 

@@ -88,4 +88,3 @@ def path(
         current.set_params(C=C).fit(X, y, sample_weight)
         models[C] = copy(current)
     return Path(wanted, tuple(models[C] for C in wanted))
-
