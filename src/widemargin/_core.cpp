@@ -16,6 +16,7 @@
 #include "data/products.hpp"
 #include "data/rows.hpp"
 #include "losses.hpp"
+#include "solvers/curve.hpp"
 #include "solvers/dual_cd.hpp"
 #include "solvers/hildreth.hpp"
 #include "solvers/lazy_weights.hpp"
@@ -102,7 +103,7 @@ template <class Losses = wm::Losses, class Work>
 auto with_loss(const std::string& name, Work&& work) {
     return std::apply(
         [&](auto... losses) {
-            std::optional<decltype(work(wm::Hinge{}))> result;
+            std::optional<decltype(work(std::get<0>(Losses{})))> result;
             ((name == losses.name ? (result.emplace(work(losses)), 0) : 0), ...);
             if (!result) throw std::invalid_argument("no loss is called '" + name + "'");
             return *result;
@@ -197,6 +198,23 @@ nb::tuple follow_ramp(Vector m, Vector dm, double t, Vector centre, Vector c, Ve
         sums = wm::follow_ramp({m.data(), dm.data(), centre.data(), c.data(), y.data(), t, tau, alpha.data(), n}, threads);
     }
     return nb::make_tuple(sums.slope, sums.bend, sums.loss, sums.held, sums.total, sums.balance, sums.free);
+}
+
+nb::tuple follow_curve(const std::string& loss, Vector m, Vector dm, double t, Vector c, Array<double> alpha,
+                       Array<double> weights, int threads) {
+    const auto n = static_cast<Index>(alpha.size());
+    need(m.size(), n, "m");
+    need(dm.size(), n, "dm");
+    need(c.size(), n, "c");
+    need(weights.size(), n, "weights");
+    const wm::Curve curve{m.data(), dm.data(), c.data(), t, alpha.data(), weights.data(), n};
+    wm::CurveSums sums;
+    {
+        nb::gil_scoped_release release;
+        sums = with_loss<wm::SmoothLosses>(
+            loss, [&](auto chosen) { return wm::follow_curve<decltype(chosen)>(curve, threads); });
+    }
+    return nb::make_tuple(sums.slope, sums.bend, sums.loss, sums.held);
 }
 
 void need_rows(Array<const Index> draws, Index n) {
@@ -385,6 +403,8 @@ NB_MODULE(MODULE_NAME, m) {
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(),
           "actives"_a, "order"_a, "shrink_above"_a, "shrink_below"_a, "focus"_a, "shards"_a, "rounds"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
+    m.def("follow_curve", &follow_curve, "loss"_a, "m"_a, "dm"_a, "t"_a, "c"_a, nb::arg("alpha").noconvert(),
+          nb::arg("weights").noconvert(), "threads"_a);
     m.def("follow_ramp", &follow_ramp, "m"_a, "dm"_a, "t"_a, "centre"_a, "c"_a, "y"_a, "tau"_a,
           nb::arg("alpha").noconvert(), "threads"_a);
     m.def("sgd_steps", &sgd_steps, "rule"_a, "rows"_a, "y"_a, "g"_a, nb::arg("v").noconvert(),

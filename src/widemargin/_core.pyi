@@ -48,6 +48,9 @@ def dual_cd_pass(
     threads: int,
 ) -> tuple[float, float, float, float, int]: ...
 def conjugates(loss: str, alpha: Floats, c: Floats, threads: int) -> float: ...
+def follow_curve(
+    loss: str, m: Floats, dm: Floats, t: float, c: Floats, alpha: Floats, weights: Floats, threads: int
+) -> tuple[float, float, float, float]: ...
 def follow_ramp(
     m: Floats,
     dm: Floats,

@@ -14,6 +14,11 @@ namespace widemargin {
 
 inline constexpr double inf = std::numeric_limits<double>::infinity();
 
+// φ, φ′ and φ″ at one margin.
+struct Shape {
+    double value, slope, curvature;
+};
+
 // Losses whose conjugate is a quadratic on an interval: φ*(−a) = −kink·a + bend·a²/4, lower ≤ a ≤ upper.
 // One coordinate of their dual is solved by one division and one clip.
 template <int kink, int bend, bool lower_bounded, bool upper_bounded>
@@ -59,6 +64,7 @@ struct SquaredHinge : Quadratic<1, 1, true, false> {
     static constexpr const char* name = "squared_hinge";
     static double value(double m) { return std::max(0.0, 1 - m) * std::max(0.0, 1 - m); }
     static double slope(double m) { return -2 * std::max(0.0, 1 - m); }
+    static Shape shape(double m) { return {value(m), slope(m), m < 1 ? 2.0 : 0.0}; }
 };
 
 // φ(m) = (1−m)², which is (w·x + b − y)² for y = ±1.
@@ -66,6 +72,7 @@ struct Squared : Quadratic<1, 1, false, false> {
     static constexpr const char* name = "squared";
     static double value(double m) { return (1 - m) * (1 - m); }
     static double slope(double m) { return -2 * (1 - m); }
+    static Shape shape(double m) { return {value(m), slope(m), 2.0}; }
 };
 
 // φ(m) = max(0, −m); at m = 0 the slope is 0.
@@ -83,6 +90,10 @@ struct Logistic {
     static double sigmoid(double t) { return t >= 0 ? 1 / (1 + std::exp(-t)) : std::exp(t) / (1 + std::exp(t)); }
     static double value(double m) { return m > 0 ? std::log1p(std::exp(-m)) : std::log1p(std::exp(m)) - m; }
     static double slope(double m) { return -sigmoid(-m); }
+    static Shape shape(double m) {
+        const double e = std::exp(-std::abs(m)), low = e / (1 + e), high = 1 / (1 + e);
+        return {std::log1p(e) + std::max(0.0, -m), m > 0 ? -low : -high, low * high};
+    }
     static double lower() { return 0.0; }
     static double upper(double c) { return c; }
 
@@ -118,6 +129,7 @@ struct Logistic {
     }
 };
 
+using SmoothLosses = std::tuple<SquaredHinge, Logistic, Squared>;
 using Losses = std::tuple<Hinge, SquaredHinge, Logistic, Squared, Perceptron>;
 
 }  // namespace widemargin

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.problem import Problem, inner
+from widemargin.solvers.curve import Curve
 from widemargin.solvers.iterate import Iterate, Start
 from widemargin.solvers.normal_equations import NormalEquations, normal_equations, refuse_if_too_large
 
@@ -90,45 +91,33 @@ def _dual(problem: Problem, alpha: Floats, implied: Floats, balance: float) -> f
 
 
 def _newton(problem: Problem, system: NormalEquations, tol: float, start: Start | None) -> Iterator[Iterate]:
-    loss, y, c, n = problem.loss, problem.y, problem.c, problem.rows.n
+    y, n = problem.y, problem.rows.n
     w, scores = np.zeros(problem.rows.d), np.zeros(n)
     if start is not None:
         w = problem.weights(start.alpha) if start.w is None else start.w
         scores = problem.rows.scores(w)
     b = problem.best_bias(scores)
-    m, progress, iteration = y * (scores + b), _Progress(tol), 0
+    curve, progress, iteration = Curve(problem, y * (scores + b)), _Progress(tol), 0
     while True:
         iteration += 1
-        alpha = problem.implied_alpha(m)
-        implied, balance = problem.weights(alpha), inner(alpha, y) if problem.fit_intercept else 0.0
-        primal = problem.primal(w, m)
-        ended = progress.ended(primal, _dual(problem, alpha, implied, balance), primal)
-        yield Iterate(w, b, alpha, *progress.seen, progress.claim if ended else np.inf, n, iteration)
+        implied, balance = problem.weights(curve.alpha), inner(curve.alpha, y) if problem.fit_intercept else 0.0
+        primal = inner(w, w) / 2 + curve.loss
+        ended = progress.ended(primal, _dual_of_curve(problem, curve, implied, balance), primal)
+        yield Iterate(w, b, curve.alpha, *progress.seen, progress.claim if ended else np.inf, n, iteration)
         if ended:
             return
-        system.weigh(c * loss.curvature(m))
+        system.weigh(curve.weights.copy())
         step = system.solve(np.zeros(n), w - implied, balance)
-        t = line_search(problem, w, m, step.w, step.m)
-        w, b, m = w + t * step.w, b + t * step.b, m + t * step.m
+        t = curve.search(step.m, inner(w, step.w), inner(step.w, step.w))
+        w, b = w + t * step.w, b + t * step.b
 
 
-def line_search(problem: Problem, w: Floats, m: Floats, dw: Floats, dm: Floats) -> float:
-    """The root t of the objective's slope along the step, which only rises: Newton's method inside a bracket."""
-    loss, c = problem.loss, problem.c
-    linear, quadratic = (inner(w, dw), inner(dw, dw)) if problem.penalised else (0.0, 0.0)
-    start = linear + inner(c * loss.slope(m), dm)
-    t, low, high = 1.0, 0.0, np.inf
-    for _ in range(60):
-        at = m + t * dm
-        slope = linear + t * quadratic + inner(c * loss.slope(at), dm)
-        if abs(slope) <= 0.01 * abs(start):
-            break
-        low, high = (t, high) if slope < 0 else (low, t)
-        bend = quadratic + inner(c * loss.curvature(at), dm**2)
-        t -= slope / bend if bend > 0 else -np.inf
-        if not low < t < high:
-            t = (low + high) / 2 if np.isfinite(high) else 2 * low
-    return t
+def _dual_of_curve(problem: Problem, curve: Curve, implied: Floats, balance: float) -> float:
+    """The dual at α = −cφ′(m), where Fenchel and Young's inequality is an equality; where unbalanced, next to it."""
+    if balance == 0:
+        return curve.loss + curve.held - inner(implied, implied) / 2
+    feasible = problem.feasible(curve.alpha)
+    return problem.dual(feasible, problem.weights(feasible))
 
 
 @dataclass

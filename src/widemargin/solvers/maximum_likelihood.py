@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from widemargin.problem import Problem, inner
-from widemargin.solvers.interior_point import line_search
+from widemargin.solvers.curve import Curve
 from widemargin.solvers.iterate import Iterate, Start
 from widemargin.solvers.normal_equations import Tall
 
@@ -31,21 +31,21 @@ def maximum_likelihood(problem: Problem, *, tol: float, seed: int = 0, start: St
             f"C=inf would need a matrix of {problem.rows.d:,} × {problem.rows.d:,} for these columns, and takes "
             f"{LARGEST_SYSTEM:,} at most; use a finite C"
         )
-    loss, y, c, n = problem.loss, problem.y, problem.c, problem.rows.n
+    y, c, n = problem.y, problem.c, problem.rows.n
     system = Tall(problem)
     w, b = np.zeros(problem.rows.d), problem.best_bias(np.zeros(n))
-    m, before = y * b, np.inf
+    curve, before = Curve(problem, y * b), np.inf
     for iteration in range(1, STEPS + 1):
-        alpha = problem.implied_alpha(m)
-        system.weigh(c * loss.curvature(m))
-        step = system.solve(np.zeros(n), -problem.weights(alpha), inner(alpha, y) if problem.fit_intercept else 0.0)
-        balanced = alpha + step.alpha
-        primal, dual = problem.primal(w, m), -np.inf
+        system.weigh(curve.weights.copy())
+        balance = inner(curve.alpha, y) if problem.fit_intercept else 0.0
+        step = system.solve(np.zeros(n), -problem.weights(curve.alpha), balance)
+        balanced = curve.alpha + step.alpha
+        primal, dual = curve.loss, -np.inf
         if ((balanced >= 0) & (balanced <= c))[problem.live].all():
             dual = problem.dual(balanced, problem.weights(balanced))
         gap = (primal - dual) / dual if dual > 0 else np.inf
         claim, before = gap if before <= min(tol, SHARP) else np.inf, gap
-        separates = bool((problem.narrow(m) > 0).all())
+        separates = bool((problem.narrow(curve.m) > 0).all())
         yield Iterate(w, b, balanced, primal, dual, claim, n, iteration, separates=separates)
-        t = line_search(problem, w, m, step.w, step.m)
-        w, b, m = w + t * step.w, b + t * step.b, m + t * step.m
+        t = curve.search(step.m, 0.0, 0.0)
+        w, b = w + t * step.w, b + t * step.b
