@@ -15,6 +15,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin import _core
 from widemargin.data import Rows
 from widemargin.losses import Loss
 
@@ -261,17 +262,17 @@ class Problem:
         """Whether the two points that α weighs out of the classes, with w = w(α), have come close to each other."""
         return float(np.linalg.norm(w)) <= 1e-2 * self.spread * float(alpha.sum())
 
-    def best_bias(self, scores: Floats) -> float:
-        """The b that minimises Σ cᵢ φ(yᵢ(scoreᵢ + b)); the middle one where there are several."""
+    def best_bias(self, scores: Floats, near: float = 0.0) -> float:
+        """The b that minimises Σ cᵢ φ(yᵢ(scoreᵢ + b)), `near` being a guess; the middle one where there are several."""
         if not self.fit_intercept:
             return 0.0
+        if self.loss.smooth and not self.hard:
+            return _best_bias_of_curve(self, scores, near)
         scores, y, c = self.narrow(scores), self.narrow(self.y), self.narrow(self.c)
         if self.hard:
             nearest = scores[y > 0].min(), scores[y < 0].max()
             return -float(nearest[0] + nearest[1]) / 2
-        if not self.loss.smooth:
-            return _best_bias_of_lines(y * self.loss.kink - scores, y, c)
-        return _best_bias_of_curve(self.loss, scores, y, c)
+        return _best_bias_of_lines(y * self.loss.kink - scores, y, c)
 
 
 def _best_bias_of_lines(turns: Floats, y: Floats, c: Floats) -> float:
@@ -284,12 +285,14 @@ def _best_bias_of_lines(turns: Floats, y: Floats, c: Floats) -> float:
     return float(turns[order[first]] + turns[order[last]]) / 2
 
 
-def _best_bias_of_curve(loss: Loss, scores: Floats, y: Floats, c: Floats) -> float:
+def _best_bias_of_curve(problem: Problem, scores: Floats, near: float) -> float:
     """The root of the slope in b, which only rises: Newton's method inside a bracket."""
-    b, low, high = 0.0, -np.inf, np.inf
+    m, spare = problem.y * scores, np.empty((2, len(scores)))
+    b, low, high = near, -np.inf, np.inf
     for _ in range(200):
-        m = y * (scores + b)
-        slope, curvature = inner(c * y, loss.slope(m)), inner(c, loss.curvature(m))
+        slope, curvature, _, _ = _core.follow_curve(
+            problem.loss.name, m, problem.y, b, problem.c, spare[0], spare[1], problem.rows.threads
+        )
         if slope == 0:
             break
         low, high = (b, high) if slope < 0 else (low, b)

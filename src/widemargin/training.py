@@ -83,7 +83,7 @@ def fit(
     if problem.hard and not problem.fit_intercept:
         empty = problem.live[problem.norms[problem.live] == 0]
         loop.raise_if_inseparable(empty)  # 0 is on no side of a hyperplane through 0
-    if start is not None and loop.accept(_warm(problem, start), final=True):
+    if start is not None and start.hopeful and loop.accept(_warm(problem, start), final=True):
         return loop.result()
     iterates = chosen(problem, tol=tol, seed=seed, start=start)
     last: Iterate | None = None
@@ -155,7 +155,7 @@ class _Loop:
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
         scores = self.problem.rows.scores(iterate.w)
-        b = self.problem.best_bias(scores)
+        b = self.problem.best_bias(scores, iterate.b)
         margins = self.problem.y * (scores + b)
         w, b = self.problem.canonical(iterate.w, b, margins)
         if self.problem.hard:

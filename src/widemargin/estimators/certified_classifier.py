@@ -62,10 +62,14 @@ class CertifiedClassifier(LinearClassifier):
 
         """
         classes, problems = self.problems(X, y, sample_weight)
+        self.solve(problems, classes)
+        return self
+
+    def solve(self, problems: list[Problem], classes: NDArray[Any]) -> None:
+        """What `fit` does once it has read its input: train on these problems, one per class."""
         fits = self._fit_all(problems, classes, self._warm_starts(problems, classes))
         self._keep(fits, problems, classes)
         self._warn_if_short()
-        return self
 
     def _fit_all(
         self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None
@@ -164,7 +168,7 @@ class CertifiedClassifier(LinearClassifier):
                 f"the relative gap is {reached:.1e} after {self.n_iter_} iterations, asked for was tol={self.tol:.1e}; "
                 f"{advice}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _check_parameters(self) -> None:
@@ -216,7 +220,7 @@ class CertifiedClassifier(LinearClassifier):
     def _warm_starts(self, problems: list[Problem], classes: NDArray[Any]) -> list[Start] | None:
         """The last fit's dual variables, 0 for rows that have come since; None if they are no start for this one.
 
-        α grows with C where it is at its upper bound, and elsewhere little is lost if it does.
+        α may grow as C does. It does where the dual gains from it: Σ αs − ½‖w‖²s² is largest at s = Σ α/‖w‖².
         """
         if not self.warm_start or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, classes):
             return None
@@ -224,10 +228,11 @@ class CertifiedClassifier(LinearClassifier):
         if len(self.support_) and self.support_[-1] >= n:
             return None
         starts = []
-        same_columns = self.coef_.shape[1] == problems[0].rows.d
-        growth = self.C / self._fitted_C if np.isfinite([self.C, self._fitted_C]).all() else 1.0
+        same_columns, same_strength = self.coef_.shape[1] == problems[0].rows.d, self._fitted_C == self.C
         for problem, signed, w, b in zip(problems, self.dual_coef_, self.coef_, self.intercept_, strict=True):
-            alpha = np.zeros(n)
-            alpha[self.support_] = growth * signed * problem.y[self.support_]
-            starts.append(Start(alpha, float(b), w if same_columns else None))
+            alpha, square = np.zeros(n), float(w @ w)
+            alpha[self.support_] = signed * problem.y[self.support_]
+            if not same_strength and square > 0 and np.isfinite(self.C):
+                alpha *= np.clip(alpha.sum() / square, *sorted((1.0, self.C / self._fitted_C)))
+            starts.append(Start(alpha, float(b), w if same_columns else None, hopeful=same_strength))
         return starts

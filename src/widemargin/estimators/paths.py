@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
@@ -80,11 +81,17 @@ def path(
 
     """
     wanted = tuple(float(C) for C in Cs)
-    if not wanted:
-        raise ValueError("Cs is empty; give at least one C > 0")
+    if not wanted or np.isnan(wanted).any():
+        raise ValueError(f"Cs={list(wanted)}; give at least one C > 0, and numbers only")
     current = clone(LinearSVM() if estimator is None else estimator).set_params(warm_start=True)
     models: dict[float, CertifiedClassifier] = {}
+    first = min(wanted)
+    classes, problems = current.set_params(C=first).problems(X, y, sample_weight)
     for C in sorted(set(wanted)):
-        current.set_params(C=C).fit(X, y, sample_weight)
+        current.set_params(C=C)
+        if np.isfinite(C / first * problems[0].c).all():
+            current.solve([replace(problem, c=C / first * problem.c) for problem in problems], classes)
+        else:  # the hard margin, or an error that says that C is too large
+            current.fit(X, y, sample_weight)
         models[C] = copy(current)
     return Path(wanted, tuple(models[C] for C in wanted))

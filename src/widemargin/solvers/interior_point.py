@@ -96,28 +96,24 @@ def _newton(problem: Problem, system: NormalEquations, tol: float, start: Start 
     if start is not None:
         w = problem.weights(start.alpha) if start.w is None else start.w
         scores = problem.rows.scores(w)
-    b = problem.best_bias(scores)
+    b = problem.best_bias(scores, 0.0 if start is None else start.b)
     curve, progress, iteration = Curve(problem, y * (scores + b)), _Progress(tol), 0
     while True:
         iteration += 1
         implied, balance = problem.weights(curve.alpha), inner(curve.alpha, y) if problem.fit_intercept else 0.0
         primal = inner(w, w) / 2 + curve.loss
-        ended = progress.ended(primal, _dual_of_curve(problem, curve, implied, balance), primal)
+        # At α = −cφ′(m) Fenchel and Young's inequality is an equality; an α out of balance is next to a feasible one.
+        dual = curve.loss + curve.held - inner(implied, implied) / 2 - abs(b * balance)
+        ended = progress.ended(primal, dual, primal)
         yield Iterate(w, b, curve.alpha, *progress.seen, progress.claim if ended else np.inf, n, iteration)
         if ended:
-            return
+            if progress.waited > PATIENCE or progress.best <= PRECISE:
+                return
+            progress.tol /= 10  # the feasible point was not next to it
         system.weigh(curve.weights.copy())
         step = system.solve(np.zeros(n), w - implied, balance)
         t = curve.search(step.m, inner(w, step.w), inner(step.w, step.w))
         w, b = w + t * step.w, b + t * step.b
-
-
-def _dual_of_curve(problem: Problem, curve: Curve, implied: Floats, balance: float) -> float:
-    """The dual at α = −cφ′(m), where Fenchel and Young's inequality is an equality; where unbalanced, next to it."""
-    if balance == 0:
-        return curve.loss + curve.held - inner(implied, implied) / 2
-    feasible = problem.feasible(curve.alpha)
-    return problem.dual(feasible, problem.weights(feasible))
 
 
 @dataclass

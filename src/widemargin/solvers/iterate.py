@@ -12,11 +12,13 @@ Floats = NDArray[np.float64]
 
 
 class Start(NamedTuple):
-    """A dual point and a bias to begin at; w, where it is known, may already do."""
+    """A dual point, a bias and, where they are known, weights to begin at."""
 
     alpha: Floats
     b: float
     w: Floats | None = None
+    #: Whether it may be good enough already, so that it is worth a proof.
+    hopeful: bool = True
 
 
 @dataclass
