@@ -4,15 +4,19 @@ python benchmarks/race.py                       generated sets; --data DIR adds 
 python benchmarks/race.py --data DIR --only a9a,imdb --loss hinge --C 1
 
 Each trainer climbs a ladder of its own tolerances. A rung's accuracy is (P(w) − D)/D, where D is the best dual bound
-known, so that nobody's own best is the yardstick; the seconds to 1e-3 are those of the quickest rung that gets there.
-No bias, so that all solve one problem. Input is handed over in the form that the trainer likes, and only its training
-is timed.
+known, so that nobody's own best is the yardstick; the seconds to 1e-3 are those of the quickest rung that gets there,
+∞ where none does within a patience of 10 s. Several classes are trained one against the rest, and the worst counts. No
+bias, so that all solve one problem. Input is handed over in the form that the trainer likes, and only its training is
+timed. MB is the largest peak of memory above the input over the rungs, where the system tells (Linux).
+
+Writes race.json, all rungs, and race.png, for each trainer the share of rows it solved within a factor of the fastest.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 import warnings
@@ -20,6 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
@@ -35,10 +40,17 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from demo import text_like  # the path comes first
 
 GOALS = (1e-2, 1e-3, 1e-4, 1e-6)
-#: A rung that takes longer than this many seconds is a trainer's last.
-PATIENCE = 20.0
+#: The rung at which a trainer has used up this many seconds is its last.
+PATIENCE = 10.0
+#: What a pass of a peer costs at least, per non-zero: bounds the passes it may be asked for.
+NANOSECONDS = 2.0
 TOLERANCES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 PASSES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def passes(X: Any) -> int:
+    """As many as fit into the patience, for trainers that would not stop otherwise."""
+    return int(np.clip(2e9 * PATIENCE / NANOSECONDS / (X.nnz if sp.issparse(X) else X.size), 50, 3000))
 
 
 class Trainer(NamedTuple):
@@ -53,33 +65,35 @@ def _ours(n_jobs: int) -> Callable[..., Iterator[Callable[[], np.ndarray]]]:
     def ladder(X, y, C, loss):
         for tol in (1e-2, 1e-3, 1e-4, 1e-6):
             model = LinearSVM(C, loss=loss, fit_intercept=False, tol=tol, n_jobs=n_jobs)
-            yield lambda model=model: model.fit(X, y).coef_[0]
+            yield lambda model=model: model.fit(X, y).coef_
 
     return ladder
 
 
 def _linear_svc(X, y, C, loss):
+    options = {"dual": True, "fit_intercept": False, "max_iter": passes(X), "random_state": 0}
     for tol in TOLERANCES:
-        model = LinearSVC(C=C, loss=loss, dual=True, fit_intercept=False, tol=tol, max_iter=3000, random_state=0)
-        yield lambda model=model: model.fit(X, y).coef_[0]
+        model = LinearSVC(C=C, loss=loss, tol=tol, **options)
+        yield lambda model=model: model.fit(X, y).coef_
 
 
 def _sgd(X, y, C, loss):
     name = {"logistic": "log_loss"}.get(loss, loss)
-    for passes in PASSES:
-        model = SGDClassifier(
-            name, alpha=1 / (C * len(y)), fit_intercept=False, max_iter=passes, tol=None, random_state=0
-        )
-        yield lambda model=model: model.fit(X, y).coef_[0]
+    for count in PASSES:
+        if count <= passes(X):
+            model = SGDClassifier(
+                name, alpha=1 / (C * len(y)), fit_intercept=False, max_iter=count, tol=None, random_state=0
+            )
+            yield lambda model=model: model.fit(X, y).coef_
 
 
 def _logistic(solver: str) -> Callable[..., Iterator[Callable[[], np.ndarray]]]:
     def ladder(X, y, C, loss):
-        if solver == "newton-cholesky" and X.shape[1] > 5000:
+        if (solver == "newton-cholesky" and X.shape[1] > 5000) or len(np.unique(y)) > 2:  # it would be multinomial
             return
         for tol in TOLERANCES:
-            model = LogisticRegression(C=C, solver=solver, fit_intercept=False, tol=tol, max_iter=2000)
-            yield lambda model=model: model.fit(X, y).coef_[0]
+            model = LogisticRegression(C=C, solver=solver, fit_intercept=False, tol=tol, max_iter=passes(X))
+            yield lambda model=model: model.fit(X, y).coef_
 
     return ladder
 
@@ -97,7 +111,10 @@ def _liblinear(X, y, C, loss):
 
             def fit(options=options):
                 model = train(data, options)
-                return np.ctypeslib.as_array(model.w, (X.shape[1],)) * model.label[0]
+                if model.nr_class == 2:
+                    return np.ctypeslib.as_array(model.w, (1, X.shape[1])) * model.label[0]
+                order = np.argsort([model.label[k] for k in range(model.nr_class)])
+                return np.ctypeslib.as_array(model.w, (X.shape[1], model.nr_class)).T[order]
 
             yield fit
 
@@ -107,13 +124,15 @@ def _snapml(X, y, C, loss):
         import snapml
     except ImportError:
         return
-    options = {"fit_intercept": False, "regularizer": 1 / C, "n_jobs": 2, "max_iter": 3000, "random_state": 0}
+    options = {"fit_intercept": False, "regularizer": 1 / C, "n_jobs": 2, "max_iter": passes(X), "random_state": 0}
+    if len(np.unique(y)) > 2:  # its memory of several classes is not one against the rest
+        return
     for tol in TOLERANCES:
         if loss == "hinge":
             model = snapml.SupportVectorMachine(loss=loss, tol=tol, **options)
         else:
             model = snapml.LogisticRegression(dual=True, tol=tol, **options)
-        yield lambda model=model: np.asarray(model.fit(X, y).coef_, dtype=float).ravel()
+        yield lambda model=model: np.asarray(model.fit(X, y).coef_, dtype=float).reshape(1, -1)
 
 
 TRAINERS = [
@@ -145,20 +164,27 @@ def generated(small: bool) -> dict[str, tuple[Any, np.ndarray]]:
         X, y = text_like(n, seed, d)
         return sp.csr_matrix(X), y
 
+    def many_classes(n: int, classes: int) -> tuple[sp.csr_matrix, np.ndarray]:
+        """Text whose class is the best of as many random directions, one row in ten mislabelled."""
+        X, _ = sparse(n, 2, 20_000)
+        y = np.argmax(X @ rng.standard_normal((20_000, classes)), axis=1)
+        return X, np.where(rng.random(n) < 0.1, rng.integers(0, classes, n), y).astype(float)
+
     return {
         "text-like": sparse(200_000 // shrink, 0, 47_000),
         "wide": sparse(2000, 1, 100_000),
         "tall": tall(500_000 // shrink, 1.0),
         "tall unscaled": tall(500_000 // shrink, 100.0),
+        "many classes": many_classes(20_000 // shrink, 20),
     }
 
 
-def from_files(folder: Path, only: set[str]) -> dict[str, tuple[Any, np.ndarray]]:
-    """Two classes of every file: the positive one, or the first of several, against the rest."""
+def from_files(folder: Path) -> dict[str, tuple[Any, np.ndarray]]:
+    """Every file that is not for testing; of several classes also the first against the rest, under the plain name."""
     sets = {}
     for path in sorted(folder.iterdir()):
         name = path.name.split(".")[0]
-        if path.name.endswith((".t.bz2", ".tst.bz2", "-test.npz")) or (only and name not in only):
+        if path.name.endswith((".t.bz2", ".tst.bz2", "-test.npz")):
             continue
         if path.suffix == ".bz2":
             X, y = load_svmlight_file(str(path))
@@ -171,43 +197,75 @@ def from_files(folder: Path, only: set[str]) -> dict[str, tuple[Any, np.ndarray]
         X = sp.csr_matrix(X, dtype=np.float64)
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
         sets[name] = X, np.where(y == chosen, 1.0, -1.0)
+        if len(classes) > 2:
+            sets[f"{name}, all classes"] = X, np.searchsorted(classes, y).astype(float)
     return sets
 
 
+class PeakMemory:
+    """The most memory this process had above what it began with, in MB; NaN where the system does not tell."""
+
+    def __enter__(self) -> PeakMemory:
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+            self.before = self._status("VmRSS")
+        except OSError:
+            self.before = math.nan
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.megabytes = math.nan if math.isnan(self.before) else (self._status("VmHWM") - self.before) / 1024
+
+    def _status(self, name: str) -> float:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return float(next(line for line in lines if line.startswith(name)).split()[1])
+
+
 def climb(trainer: Trainer, X: Any, y: np.ndarray, C: float, loss: str, bound: Callable[[np.ndarray], float]) -> dict:
-    """Seconds to each goal that the trainer reached, and every rung: (seconds, accuracy)."""
-    rungs, seconds = [], dict.fromkeys(GOALS, np.inf)
+    """Seconds to each goal that the trainer reached, its peak of memory, and every rung: (seconds, accuracy)."""
+    rungs, seconds, peak, used = [], dict.fromkeys(GOALS, math.inf), 0.0, 0.0
     for fit in trainer.ladder(X, y, C, loss):
-        begin = time.perf_counter()
-        w = fit()
-        took = time.perf_counter() - begin
-        if took < 0.3:  # short ones once more: the first run warms the caches for all that follow
+        with PeakMemory() as memory:
             begin = time.perf_counter()
             w = fit()
-            took = min(took, time.perf_counter() - begin)
+            took = time.perf_counter() - begin
+        used += took
+        for _ in range(2):  # short ones again: the first run warms the caches for all that follow
+            if took < 0.3:
+                begin = time.perf_counter()
+                w = fit()
+                took = min(took, time.perf_counter() - begin)
         accuracy = bound(np.ascontiguousarray(w, dtype=float))
         rungs.append((took, accuracy))
+        peak = max(peak, memory.megabytes)
         for goal in GOALS:
             if accuracy <= goal:
                 seconds[goal] = min(seconds[goal], took)
-        if took > PATIENCE or accuracy <= GOALS[-1]:
+        if used > PATIENCE or accuracy <= GOALS[-1]:
             break
-    return {"seconds": seconds, "rungs": rungs}
+    return {"seconds": seconds, "megabytes": peak, "rungs": rungs}
 
 
 def race(name: str, X: Any, y: np.ndarray, C: float, loss: str) -> dict:
     """All trainers on one problem; prints its lines."""
-    problem = Problem(Rows(X, 2), y, np.full(len(y), C), LOSSES[loss], fit_intercept=False)
-    best = LinearSVM(C, loss=loss, fit_intercept=False, tol=1e-8).fit(X, y).certificate_.dual
+    classes = np.unique(y)
+    rows, targets = Rows(X, 2), classes if len(classes) > 2 else classes[1:]
+    problems = [
+        Problem(rows, np.where(y == one, 1.0, -1.0), np.full(len(y), C), LOSSES[loss], fit_intercept=False)
+        for one in targets
+    ]
+    proof = LinearSVM(C, loss=loss, fit_intercept=False, tol=1e-8).fit(X, y).certificate_
+    bounds = [proof.dual] if len(problems) == 1 else [one.dual for one in proof]
 
-    def accuracy(w: np.ndarray) -> float:
-        return (problem.primal(w, problem.margins(w, 0.0)) - best) / best
+    def accuracy(weights: np.ndarray) -> float:
+        each = zip(problems, weights, bounds, strict=True)
+        return max((one.primal(w, one.margins(w, 0.0)) - best) / best for one, w, best in each)
 
     results = {t.name: climb(t, X, y, C, loss, accuracy) for t in TRAINERS if loss in t.losses}
     print(f"\n{name}  {X.shape[0]:,} × {X.shape[1]:,}  {loss}  C = {C:g}")
     for trainer, result in results.items():
         times = "".join(f"{result['seconds'][goal]:>10.3f}" for goal in GOALS)
-        print(f"  {trainer:<36}{times}", flush=True)
+        print(f"  {trainer:<36}{times}{result['megabytes']:>8.0f}", flush=True)
     return {"data": name, "C": C, "loss": loss, "results": results}
 
 
@@ -236,6 +294,26 @@ def summary(races: list[dict]) -> None:
         print(f"  {peer:<36}" + "".join(f"{cell:>12}" for cell in cells))
 
 
+def draw(races: list[dict], goal: float, path: Path) -> None:
+    """For each trainer, the share of races it won, or lost by less than a factor."""
+    figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+    factors = np.logspace(0, 2.5, 200)
+    for name in dict.fromkeys(name for one in races for name in one["results"]):
+        entered = [one["results"] for one in races if name in one["results"]]
+        behind = []
+        for results in entered:
+            best = min(result["seconds"][goal] for result in results.values())
+            mine = results[name]["seconds"][goal]
+            behind.append(mine / best if math.isfinite(mine) else math.inf)
+        ours = name.startswith("widemargin")
+        shares = [np.mean(np.array(behind) <= factor) for factor in factors]
+        ax.step(factors, shares, where="post", label=name, lw=2.5 if ours else 1.2, ls="-" if ours else "--")
+    ax.set(xscale="log", xlabel="times the fastest trainer's seconds", ylim=(0, 1.02))
+    ax.set_ylabel(f"share of problems solved to {goal:.0e}")
+    ax.legend(fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
 def main() -> None:
     """Runs the races that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -244,14 +322,14 @@ def main() -> None:
     parser.add_argument("--loss", default="hinge,squared_hinge,logistic")
     parser.add_argument("--C", default="0.1,1,10")
     parser.add_argument("--small", action="store_true", help="generated sets of a twentieth of the rows")
-    parser.add_argument("--json", type=Path, help="where to write all rungs")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where race.json and race.png go")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     only = set(filter(None, chosen.only.split(",")))
     sets = {k: v for k, v in generated(chosen.small).items() if not only or k in only}
     if chosen.data:
-        sets |= from_files(chosen.data, only)
-    print("seconds to" + "".join(f"{goal:>10.0e}" for goal in GOALS).rjust(68))
+        sets |= {k: v for k, v in from_files(chosen.data).items() if not only or k in only}
+    print("seconds to" + "".join(f"{goal:>10.0e}" for goal in GOALS).rjust(68) + "MB".rjust(8))
     races = [
         race(name, X, y, float(C), loss)
         for loss in chosen.loss.split(",")
@@ -259,8 +337,8 @@ def main() -> None:
         for C in chosen.C.split(",")
     ]
     summary(races)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(races, default=str))
+    (chosen.out / "race.json").write_text(json.dumps(races, indent=1))
+    draw(races, 1e-3, chosen.out / "race.png")
 
 
 if __name__ == "__main__":
