@@ -160,8 +160,8 @@ def generated(small: bool) -> dict[str, tuple[Any, np.ndarray]]:
         X[:, 0] *= big
         return X, y
 
-    def sparse(n: int, seed: int, d: int) -> tuple[sp.csr_matrix, np.ndarray]:
-        X, y = text_like(n, seed, d)
+    def sparse(n: int, seed: int, d: int, words: int = 70) -> tuple[sp.csr_matrix, np.ndarray]:
+        X, y = text_like(n, seed, d, words)
         return sp.csr_matrix(X), y
 
     def many_classes(n: int, classes: int) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -172,7 +172,7 @@ def generated(small: bool) -> dict[str, tuple[Any, np.ndarray]]:
 
     return {
         "text-like": sparse(200_000 // shrink, 0, 47_000),
-        "wide": sparse(2000, 1, 100_000),
+        "wide": sparse(2000, 1, 100_000, 2000),
         "tall": tall(500_000 // shrink, 1.0),
         "tall unscaled": tall(500_000 // shrink, 100.0),
         "many classes": many_classes(20_000 // shrink, 20),

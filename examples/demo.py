@@ -103,12 +103,12 @@ def text(rows: int) -> Any:
     return display.figure_
 
 
-def text_like(rows: int, seed: int, features: int = FEATURES) -> tuple[csr_array, np.ndarray]:
-    """Rows like tf-idf of short texts: some 60 of many words each, drawn by Zipf's law, scaled to length 1."""
+def text_like(rows: int, seed: int, features: int = FEATURES, words: int = 70) -> tuple[csr_array, np.ndarray]:
+    """Rows like tf-idf of texts: some of many words each, drawn by Zipf's law, scaled to length 1."""
     rng = np.random.default_rng(seed)
-    starts = np.append(0, rng.poisson(70, rows).cumsum()).astype(np.int32)
-    words = (features + 1.0) ** rng.random(starts[-1])  # its whole part k has a chance of about 1 / (k log d)
-    X = csr_array((np.ones(len(words)), words.astype(np.int32) - 1, starts), shape=(rows, features))
+    starts = np.append(0, rng.poisson(words, rows).cumsum()).astype(np.int32)
+    drawn = (features + 1.0) ** rng.random(starts[-1])  # its whole part k has a chance of about 1 / (k log d)
+    X = csr_array((np.ones(len(drawn)), drawn.astype(np.int32) - 1, starts), shape=(rows, features))
     X.sum_duplicates()
     rarity = 1 + np.log((1 + rows) / (1 + np.bincount(X.indices, minlength=features)))
     X.data = (1 + np.log(X.data)) * rarity[X.indices]
