@@ -40,7 +40,7 @@ def seconds(work: Callable[[], object], runs: int = 3) -> float:
 
 def roofline(X: sp.csr_array, y: np.ndarray) -> None:
     """A pass of coordinate descent over all rows, against reading the bytes of X once."""
-    reading = seconds(lambda: (X.data.sum(), X.indices.view(np.int64).sum()), 10)
+    reading = seconds(lambda: (X.data.sum(), X.indices[: len(X.indices) // 2 * 2].view(np.int64).sum()), 10)
     for threads in (1, 2):
         problem = Problem(Rows(X, threads), y.astype(float), np.ones(len(y)), LOSSES["hinge"], fit_intercept=False)
         descent = SOLVERS["dual_cd"].solve(problem, tol=1e-9, seed=0, start=None)

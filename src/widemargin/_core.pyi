@@ -42,11 +42,13 @@ def dual_cd_pass(
     order: Integers,
     shrink_above: float,
     shrink_below: float,
-    focus: float,
+    share: float,
+    times: int,
+    enough: float,
     shards: int,
     rounds: int,
     threads: int,
-) -> tuple[float, float, float, float, int]: ...
+) -> tuple[float, float, float, float, float, int, int]: ...
 def conjugates(loss: str, alpha: Floats, c: Floats, threads: int) -> float: ...
 def follow_curve(
     loss: str, m: Floats, dm: Floats, t: float, c: Floats, alpha: Floats, weights: Floats, threads: int

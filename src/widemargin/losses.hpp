@@ -121,9 +121,9 @@ struct Logistic {
         for (int k = 0; k < 60; ++k) {
             const double p = sigmoid(t), f = q * (c * p - alpha) + m + t;
             (f > 0 ? high : low) = t;
-            const double next = t - f / (1 + q * c * p * (1 - p));
-            if (std::abs(next - t) <= 1e-12 * (1 + std::abs(t))) break;
-            t = next > low && next < high ? next : low + (high - low) / 2;
+            const double next = t - f / (1 + q * c * p * (1 - p)), moved = std::abs(next - t);
+            t = next >= low && next <= high ? next : low + (high - low) / 2;
+            if (moved <= 1e-7 * (1 + std::abs(t))) break;  // the next step would move by its square
         }
         return c * sigmoid(t);
     }

@@ -84,7 +84,7 @@ def _cost_of_curves(problem: Problem) -> float:
     """Of the proximal Newton method: a dozen steps and a few Gram matrices."""
     rows = problem.rows
     step = 2 * rows.nonzeros + 10 * rows.n + 0.05 * rows.d**3 + 3 * rows.d**2 + 2e5
-    return 10 * step + 0.1 * operations(problem)
+    return 15 * step + 0.1 * operations(problem)
 
 
 def _left(trace: list[tuple[float, float]], tol: float) -> float:

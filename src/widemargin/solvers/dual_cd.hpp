@@ -97,6 +97,25 @@ void visit(const Rows& rows, const DualCd& pass, Index position, double* w, doub
     rows.add(i, change * y, w);
 }
 
+// Brings a block of rows closer before its turn comes: first what belongs to the rows beside X, then the rows.
+template <class Rows>
+[[gnu::always_inline]] inline void fetch_numbers(const Rows& rows, const DualCd& pass, Index row) {
+    const Index i = row < 0 ? -1 - row : row;
+    for (const double* numbers : {pass.y, pass.c, pass.norms, static_cast<const double*>(pass.alpha)}) {
+        __builtin_prefetch(numbers + i);
+        __builtin_prefetch(numbers + std::min(i + 8, rows.n - 1));
+    }
+    rows.fetch_start(i);
+}
+
+template <class Rows>
+[[gnu::always_inline]] inline void fetch_block(const Rows& rows, const DualCd& pass, Index first) {
+    for (Index position = first; position < std::min(pass.actives, first + 4); ++position) {
+        const Index row = pass.active[position];
+        rows.fetch(row < 0 ? -1 - row : row);
+    }
+}
+
 // A function of its own: inlined into the threads' bodies, its loops would run out of registers.
 template <class Loss, class Rows>
 [[gnu::noinline]] void visit_blocks(const Rows rows, const DualCd& pass, Index begin, Index end, double* w,
@@ -104,6 +123,8 @@ template <class Loss, class Rows>
     double s = shared_s;
     Sight sight = shared_sight;  // on this thread's own cache line until the end
     for (Index k = begin; k < end; ++k) {
+        if (k + 2 < end) fetch_numbers(rows, pass, pass.active[pass.order[k + 2] * visit_block]);
+        if (k + 1 < end) fetch_block(rows, pass, pass.order[k + 1] * visit_block);
         const Index first = pass.order[k] * visit_block, last = std::min(pass.actives, first + visit_block);
         for (Index position = first; position < last; ++position) visit<Loss>(rows, pass, position, w, s, sight, changes);
     }
@@ -201,12 +222,53 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
     return total;
 }
 
-// Leaves the rows still in play at the beginning of pass.active.
+// Visits all rows in play and leaves those that stay in play at the beginning of pass.active.
 template <class Loss, class Rows>
-Sight dual_cd_pass(const Rows& rows, DualCd& pass) {
+Sight sweep(const Rows& rows, DualCd& pass) {
     const Sight sight = visit_all<Loss>(rows, pass);
     Index* const end = std::remove_if(pass.active, pass.active + pass.actives, [](Index i) { return i < 0; });
     pass.actives = end - pass.active;
+    return sight;
+}
+
+// Visits of rows that are slow to settle: those whose gradient is at least `share` of the largest, at most `times` and
+// at no more than twice the work of the pass before.
+struct Again {
+    double share;
+    Index times;
+};
+
+template <class Loss, class Rows>
+Index sweep_again(const Rows& rows, DualCd& pass, const Again& again, double largest) {
+    std::vector<Index> slow(pass.active, pass.active + pass.actives), order(pass.order, pass.order + pass.blocks);
+    const Index most = pass.actives;
+    pass.active = slow.data();
+    pass.focus = again.share * largest;
+    pass.shrink_above = inf, pass.shrink_below = -inf;
+    Index visits = 0;
+    for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
+        const Index blocks = (pass.actives + visit_block - 1) / visit_block;
+        std::erase_if(order, [&](Index block) { return block >= blocks; });
+        pass.order = order.data(), pass.blocks = blocks;
+        if (2 * pass.actives < most) pass.shards = 1;
+        visits += pass.actives;
+        sweep<Loss>(rows, pass);
+    }
+    return visits;
+}
+
+// A pass over the rows in play and, unless the gap is at most `enough`, more visits of those that are slow to settle.
+// Between the two b takes over what s/ρ says. Returns what the pass saw; `visits` counts all.
+template <class Loss, class Rows>
+Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double enough, Index& visits) {
+    visits = pass.actives;
+    const Sight sight = sweep<Loss>(rows, pass);
+    pass.b += pass.s * pass.inverse_rho;
+    if (Loss::shrinks && again.times > 0 && std::abs(sight.gap) > enough) {
+        DualCd more = pass;
+        visits += sweep_again<Loss>(rows, more, again, std::max(sight.largest, -sight.smallest));
+        pass.s = more.s;
+    }
     return sight;
 }
 

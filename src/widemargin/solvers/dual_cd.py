@@ -27,9 +27,9 @@ MANY = 4_000_000
 ROUNDS = 32
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
 RETURN = 0.01
-#: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times
-#: and at no more than twice the pass's work: a few rows that depend on each other often hold up all others.
-SLOW, EXTRA = 0.03, 30
+#: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
+#: a few rows that depend on each other often hold up all others.
+SLOW, AGAIN = 0.03, 30
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -50,17 +50,14 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         inverse_rho = 1.0
     nonzeros_per_row = rows.nonzeros / rows.n
     active, actives, above, below = everyone.copy(), len(everyone), np.inf, -np.inf
-    slow = np.empty_like(active)
-    bounded = np.isfinite(loss.lower) and np.isfinite(loss.kink)
     whole, whole_claim = True, np.inf
     dual, visited, unseen, iteration = 0.0, 0, 0, 0
-
-    def sweep(chosen: NDArray[np.int64], count: int, focus: float) -> tuple[float, float, float, int]:
-        nonlocal s, visited, unseen
-        in_play = count * nonzeros_per_row
+    while visited < PASSES * len(everyone):
+        iteration += 1
+        playing, in_play = actives, actives * nonzeros_per_row
         shards = 2 if in_play >= max(MANY, 16 * rows.d) else 1
         rounds = int(np.clip(in_play / (8 * rows.d * shards), 1, ROUNDS))
-        s, gap, largest, smallest, left = _core.dual_cd_pass(
+        b, s, gap, largest, smallest, actives, visits = _core.dual_cd_pass(
             loss.name,
             rows.core,
             problem.y,
@@ -71,35 +68,26 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             b,
             s,
             inverse_rho,
-            chosen,
-            count,
-            order.permutation(-(-count // 16)),
+            active,
+            actives,
+            order.permutation(-(-actives // 16)),
             above,
             below,
-            focus,
+            SLOW,
+            AGAIN if iteration > 1 else 0,
+            tol * dual,
             shards,
             rounds,
             rows.threads,
         )
-        visited, unseen = visited + count, unseen + count
-        return gap, largest, smallest, left
-
-    while visited < PASSES * len(everyone):
-        before, playing = visited, actives
-        gap, largest, smallest, actives = sweep(active, actives, 0.0)
-        b += s * inverse_rho
+        visited += visits
+        unseen += visits
         if unseen >= len(everyone):  # the dual costs O(n): no more often than a pass's worth of rows
             dual, unseen = _dual(problem, alpha, w), 0
         claim = abs(gap) / dual if dual > 0 else np.inf
-        if bounded and iteration > 1 and claim > tol:
-            slow[:actives], left, limit = active[:actives], actives, visited + 2 * actives
-            for _ in range(EXTRA):
-                if left and visited + left <= limit:
-                    _, _, _, left = sweep(slow, left, SLOW * max(largest, -smallest))
-        iteration += 1
         hopeless = problem.hard and iteration % 64 == 0 and problem.hulls_seem_to_meet(alpha, w)
         seen = dual + abs(gap), dual, claim
-        yield Iterate(w, b, alpha, *seen, playing, iteration, visits=visited - before, inseparable=hopeless)
+        yield Iterate(w, b, alpha, *seen, playing, iteration, visits=visits, inseparable=hopeless)
         above, below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
         if whole:
             whole_claim = claim
