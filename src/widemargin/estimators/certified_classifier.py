@@ -233,6 +233,7 @@ class CertifiedClassifier(LinearClassifier):
             alpha, square = np.zeros(n), float(w @ w)
             alpha[self.support_] = signed * problem.y[self.support_]
             if not same_strength and square > 0 and np.isfinite(self.C):
-                alpha *= np.clip(alpha.sum() / square, *sorted((1.0, self.C / self._fitted_C)))
+                growth = self.C / self._fitted_C
+                alpha *= np.clip(alpha.sum() / square, min(1.0, growth), max(1.0, growth))
             starts.append(Start(alpha, float(b), w if same_columns else None, hopeful=same_strength))
         return starts

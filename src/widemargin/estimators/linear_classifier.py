@@ -52,10 +52,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _is_ready(self, X: Any) -> bool:
         """Whether X needs no conversion: then its scores can be had in one pass over it."""
-        if not isinstance(X, np.ndarray) and not (issparse(X) and X.format == "csr"):
+        plain = isinstance(X, np.ndarray) or (issparse(X) and getattr(X, "format", None) == "csr")
+        if not plain or hasattr(self, "feature_names_in_"):
             return False
-        fits = X.ndim == 2 and X.shape[0] > 0 and X.shape[1] == self.coef_.shape[1]
-        return fits and X.dtype in (np.float64, np.float32) and not hasattr(self, "feature_names_in_")
+        shape, dtype = X.shape, X.dtype
+        right = len(shape) == 2 and shape[0] > 0 and shape[1] == self.coef_.shape[1]
+        return right and dtype in (np.float64, np.float32)
 
     def _read(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, NDArray[Any]]:
         """X as the kernels take it and y as an array, or an error that says what is wrong with them."""

@@ -37,12 +37,12 @@ class Path(Sequence[CertifiedClassifier]):
     def __str__(self) -> str:
         lines = [("C", "primal", "relative gap", "margin width", "support vectors")]
         for C, model in zip(self.Cs, self.models, strict=True):
-            several = isinstance(model.certificate_, Certificates)
-            each = model.certificate_ if several else [model.certificate_]
+            proofs = model.certificate_
+            each = list(proofs) if isinstance(proofs, Certificates) else [proofs]
             primal, width = sum(one.primal for one in each), min(one.width for one in each)
-            proof = f"{model.certificate_.relative_gap:.1e}"
-            lines.append((f"{C:g}", f"{primal:.6g}", proof, f"{width:.4g}", f"{len(model.support_):,}"))
-        widths = [max(len(line[k]) for line in lines) for k in range(5)]
+            gap = f"{proofs.relative_gap:.1e}"
+            lines.append((f"{C:g}", f"{primal:.6g}", gap, f"{width:.4g}", f"{len(model.support_):,}"))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
         )
@@ -51,7 +51,7 @@ class Path(Sequence[CertifiedClassifier]):
 def path(
     X: Any,
     y: ArrayLike,
-    Cs: Iterable[float] = tuple(10.0**k for k in range(-3, 4)),
+    Cs: Iterable[float] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3),
     *,
     estimator: CertifiedClassifier | None = None,
     sample_weight: ArrayLike | None = None,

@@ -94,13 +94,16 @@ class Tall(NormalEquations):
 
     def _gram(self, weights: Floats) -> Floats:
         """ZᵀDZ; where few rows changed their weight, what they change."""
-        rows, options = self.problem.rows, {"shift": self.shift, "border": self.problem.fit_intercept}
+
+        def gram(positive: Floats) -> Floats:
+            return self.problem.rows.gram(positive, self.shift, self.problem.fit_intercept)
+
         if self.weights is None:
-            return rows.gram(weights, **options)
+            return gram(weights)
         more = weights - self.weights
         if 2 * np.count_nonzero(more) > np.count_nonzero(weights):
-            return rows.gram(weights, **options)
-        return self.products + rows.gram(more, **options) - rows.gram(-more, **options)
+            return gram(weights)
+        return self.products + gram(more) - gram(-more)  # rows of negative weight count for nothing
 
     def direction(self, right: Floats, last: float) -> tuple[Floats, float]:
         """Δw and Δb for this right-hand side, `last` being its component of the bias."""

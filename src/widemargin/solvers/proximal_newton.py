@@ -1,4 +1,4 @@
-"""The proximal point method on the dual, Newton's method inside: for the hinge on tall data, whatever C and the scaling.
+"""The proximal point method on the dual, Newton's method inside: the hinge on tall data, whatever C and the scaling.
 
 Each stage minimises ½‖w‖² + Σ ψᵢ(mᵢ), where ψ is the hinge with its corner rounded off around the last stage's α:
 
