@@ -87,7 +87,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         claim = abs(gap) / dual if dual > 0 else np.inf
         hopeless = problem.hard and iteration % 64 == 0 and problem.hulls_seem_to_meet(alpha, w)
         # The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
-        now = claim * min(1.0, max(0.1, claim / before)) if np.isfinite(before) and trusted else claim
+        now = claim * min(1.0, max(0.1, claim / before)) if 0 < before < np.inf and trusted else claim
         before = claim
         seen = dual + abs(gap), dual, now
         yield Iterate(w, b, alpha, *seen, playing, iteration, visits=visits, inseparable=hopeless)
