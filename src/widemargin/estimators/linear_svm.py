@@ -27,8 +27,8 @@ class LinearSVM(CertifiedClassifier):
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of each class; "balanced" gives every class the same total weight.
     solver : str or solver, default="auto"
-        "auto" picks between "dual_cd" and "interior_point", and changes its mind when the one it picked crawls. The
-        others are those of the lecture notes: "smo", "hildreth" and "qp" for the dual, "least_squares" for
+        "auto" picks between "dual_cd", "proximal_newton" and "interior_point", and changes its mind when the one it
+        picked crawls. The others are those of the lecture notes: "smo", "hildreth" and "qp" for the dual, "least_squares" for
         loss="squared", "pegasos", "sgd" and "subgradient" for the primal, whose gap falls slowly.
         ``widemargin.solvers.Pegasos``, ``Sgd`` and ``Subgradient`` have parameters of their own:
         ``solver=Pegasos(average=True)``.
@@ -38,13 +38,14 @@ class LinearSVM(CertifiedClassifier):
         The most passes or steps; None for as many as it takes ("pegasos" and "sgd" give up after 300 passes,
         "subgradient" after 2,000 steps).
     n_jobs : int or None, default=None
-        Threads of our own; None for all cores, −1 too. The result is the same, to the last bit, whatever their number.
-        The small matrices of `interior_point` are factored by LAPACK, with its own threads.
+        Threads; None for all cores, −1 too. Several classes are trained side by side. The result is the same, to the
+        last bit, whatever their number.
     random_state : int, RandomState or None, default=None
         Seed of the order in which rows are visited or drawn; None is the same order every time. Nothing else is random.
     warm_start : bool, default=False
-        Whether to begin where the last fit ended. Only "dual_cd", "auto", "smo" and "hildreth" go on from there; the
-        others check whether it is good enough already.
+        Whether to begin where the last fit ended, at another C or with rows added. "auto", "dual_cd",
+        "proximal_newton", "smo", "hildreth" and, with a smooth loss, "interior_point" go on from there; the others
+        check whether it is good enough already. ``widemargin.path`` does this for many values of C.
     verbose : int, default=0
         1 shows progress on fits that take longer than two seconds, 2 every evaluation.
 
