@@ -42,6 +42,8 @@ def dual_cd_pass(
     order: Integers,
     shrink_above: float,
     shrink_below: float,
+    slow: NDArray[np.uint8],
+    slow_from: float,
     share: float,
     times: int,
     enough: float,

@@ -62,12 +62,12 @@ class CertifiedClassifier(LinearClassifier):
 
         """
         classes, problems = self.problems(X, y, sample_weight)
-        self.solve(problems, classes)
+        self.solve(problems, classes, self._warm_starts(problems, classes))
         return self
 
-    def solve(self, problems: list[Problem], classes: NDArray[Any]) -> None:
-        """What `fit` does once it has read its input: train on these problems, one per class."""
-        fits = self._fit_all(problems, classes, self._warm_starts(problems, classes))
+    def solve(self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None) -> None:
+        """What `fit` does once it has read its input: train on these problems, one per class, from these starts."""
+        fits = self._fit_all(problems, classes, starts)
         self._keep(fits, problems, classes)
         self._warn_if_short()
 

@@ -14,6 +14,8 @@ from sklearn.base import clone
 from widemargin.certificate import Certificate, Certificates
 from widemargin.estimators.certified_classifier import CertifiedClassifier
 from widemargin.estimators.linear_svm import LinearSVM
+from widemargin.problem import Problem
+from widemargin.solvers import Start
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def path(
 ) -> Path:
     """A model and its certificate for every C, at a fraction of the cost of as many fits.
 
-    Models are trained from the smallest C to the largest; each begins at the dual point of the one before.
+    Models are trained from the smallest C to the largest; each begins where the two before it point.
 
     Parameters
     ----------
@@ -83,15 +85,43 @@ def path(
     wanted = tuple(float(C) for C in Cs)
     if not wanted or np.isnan(wanted).any():
         raise ValueError(f"Cs={list(wanted)}; give at least one C > 0, and numbers only")
-    current = clone(LinearSVM() if estimator is None else estimator).set_params(warm_start=True)
+    current = clone(LinearSVM() if estimator is None else estimator)
     models: dict[float, CertifiedClassifier] = {}
+    ends: list[list[tuple[float, Start]]] = []
     first = min(wanted)
     classes, problems = current.set_params(C=first).problems(X, y, sample_weight)
     for C in sorted(set(wanted)):
         current.set_params(C=C)
         if np.isfinite(C / first * problems[0].c).all():
-            current.solve([replace(problem, c=C / first * problem.c) for problem in problems], classes)
+            starts = [_continued(one, C) for one in zip(*ends, strict=True)] if ends else None
+            current.solve([replace(problem, c=C / first * problem.c) for problem in problems], classes, starts)
+            ends = [*ends[-1:], _ends(current, problems)]
         else:  # the hard margin, or an error that says that C is too large
             current.fit(X, y, sample_weight)
         models[C] = copy(current)
     return Path(wanted, tuple(models[C] for C in wanted))
+
+
+def _ends(model: CertifiedClassifier, problems: list[Problem]) -> list[tuple[float, Start]]:
+    """C and the solution of each class."""
+    ends = []
+    for problem, signed, w, b in zip(problems, model.dual_coef_, model.coef_, model.intercept_, strict=True):
+        alpha = np.zeros(problem.rows.n)
+        alpha[model.support_] = signed * problem.y[model.support_]
+        ends.append((model.C, Start(alpha, float(b), w, hopeful=False)))
+    return ends
+
+
+def _continued(before: Sequence[tuple[float, Start]], C: float) -> Start:
+    """Where the last two solutions of a class point: with the hinge, α is a polygon in C, and so are w and b."""
+    (last_C, last), (first_C, first) = before[-1], before[0]
+    if len(before) == 1:
+        return last._replace(alpha=C / last_C * last.alpha)
+    reach = (C - last_C) / (last_C - first_C)
+    assert last.w is not None and first.w is not None
+    return Start(
+        last.alpha + reach * (last.alpha - first.alpha),
+        last.b + reach * (last.b - first.b),
+        last.w + reach * (last.w - first.w),
+        hopeful=False,
+    )

@@ -35,6 +35,8 @@ struct DualCd {
     Index blocks;
     double shrink_above, shrink_below;  // a bounded αᵢ with a gradient beyond these is shrunk
     double focus;                       // and so is a row whose gradient was smaller than this
+    unsigned char* slow;                // whether the gradient was at least `slow_from`
+    double slow_from;
     int shards, rounds, threads;  // shards merge `rounds` times per pass
 };
 
@@ -78,10 +80,12 @@ void visit(const Rows& rows, const DualCd& pass, Index position, double* w, doub
     sight.gap += (c < inf ? c * Loss::value(m) : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
     if constexpr (Loss::shrinks) {
         const double g = Loss::gradient(alpha, m, c);
+        pass.slow[i] = false;
         if (change == 0 && g != 0) {  // at the bound where it wants to be
             if (g > pass.shrink_above || g < pass.shrink_below || pass.focus > 0) pass.active[position] = -1 - i;
             return;
         }
+        pass.slow[i] = std::abs(g) >= pass.slow_from;
         if (std::abs(g) < pass.focus) pass.active[position] = -1 - i;
         sight.largest = std::max(sight.largest, g);
         sight.smallest = std::min(sight.smallest, g);
@@ -232,7 +236,7 @@ Sight sweep(const Rows& rows, DualCd& pass) {
 }
 
 // Visits of rows that are slow to settle: those whose gradient is at least `share` of the largest, at most `times` and
-// at no more than twice the work of the pass before.
+// at no more than twice the work of the pass before. If they are more than half of those in play, the next pass will do.
 struct Again {
     double share;
     Index times;
@@ -240,17 +244,20 @@ struct Again {
 
 template <class Loss, class Rows>
 Index sweep_again(const Rows& rows, DualCd& pass, const Again& again, double largest) {
-    std::vector<Index> slow(pass.active, pass.active + pass.actives), order(pass.order, pass.order + pass.blocks);
+    std::vector<Index> slow, order(pass.order, pass.order + pass.blocks);
+    for (Index k = 0; k < pass.actives; ++k)
+        if (pass.slow[pass.active[k]]) slow.push_back(pass.active[k]);
     const Index most = pass.actives;
-    pass.active = slow.data();
+    pass.active = slow.data(), pass.actives = static_cast<Index>(slow.size());
+    if (2 * pass.actives > most) return 0;
     pass.focus = again.share * largest;
     pass.shrink_above = inf, pass.shrink_below = -inf;
+    pass.shards = 1;
     Index visits = 0;
     for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
-        const Index blocks = (pass.actives + visit_block - 1) / visit_block;
-        std::erase_if(order, [&](Index block) { return block >= blocks; });
-        pass.order = order.data(), pass.blocks = blocks;
-        if (2 * pass.actives < most) pass.shards = 1;
+        pass.blocks = (pass.actives + visit_block - 1) / visit_block;
+        std::erase_if(order, [&](Index block) { return block >= pass.blocks; });
+        pass.order = order.data();
         visits += pass.actives;
         sweep<Loss>(rows, pass);
     }

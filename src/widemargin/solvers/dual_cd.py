@@ -50,6 +50,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         inverse_rho = 1.0
     nonzeros_per_row = rows.nonzeros / rows.n
     active, actives, above, below = everyone.copy(), len(everyone), np.inf, -np.inf
+    slow, worst = np.zeros(rows.n, np.uint8), np.inf
     whole, whole_claim, before, trusted = True, np.inf, np.inf, True
     dual, visited, unseen, iteration = 0.0, 0, 0, 0
     while visited < PASSES * len(everyone):
@@ -73,15 +74,17 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             order.permutation(-(-actives // 16)),
             above,
             below,
+            slow,
+            SLOW * worst,
             SLOW,
-            AGAIN if iteration > 1 else 0,
+            AGAIN,
             tol * dual,
             shards,
             rounds,
             rows.threads,
         )
-        visited += visits
-        unseen += visits
+        visited, unseen = visited + visits, unseen + visits
+        worst = max(largest, -smallest)
         if unseen >= len(everyone):  # the dual costs O(n): no more often than a pass's worth of rows
             dual, unseen = _dual(problem, alpha, w), 0
         claim = abs(gap) / dual if dual > 0 else np.inf

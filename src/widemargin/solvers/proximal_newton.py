@@ -53,8 +53,10 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
     rows, y, c, n = problem.rows, problem.y, problem.c, problem.rows.n
     refuse_if_too_large("proximal_newton", rows.d)
     system = Tall(problem)
-    w, b = (np.zeros(rows.d), 0.0) if start is None else (problem.weights(start.alpha), start.b)
-    centre, tau = (c / 2, COLD) if start is None else (start.alpha.copy(), WARM)
+    w, b, centre, tau = np.zeros(rows.d), 0.0, c / 2, COLD
+    if start is not None:
+        b, centre, tau = start.b, np.clip(start.alpha, 0.0, c), WARM
+        w = problem.weights(centre)
     m, dm = problem.margins(w, b), np.zeros(n)
 
     def follow(t: float, alpha: Floats) -> _Sums:
