@@ -55,7 +55,8 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             done = iterate.iterations
             spent += 5e4 + iterate.visits * visit
             trace.append((spent, iterate.claim))
-            if spent > second_order or (len(trace) > FIRST and _left(trace, tol) > second_order):
+            tried = len(trace) > FIRST and spent > second_order / 20
+            if spent > second_order or (tried and _left(trace, tol) > second_order):
                 reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < HOPEFUL else None
                 break
         else:
