@@ -93,6 +93,19 @@ def test_kernel_equals_numpy(loss, m, function):
     assert _core.loss_function(loss.name, function, m) == pytest.approx(getattr(loss, function)(at(m))[0], rel=1e-14)
 
 
+@given(losses.filter(lambda loss: loss.smooth), st.lists(margins, min_size=1, max_size=5), strengths)
+def test_kernel_shape_equals_numpy(loss, m, c):
+    """φ, φ′ and φ″ along a step of Newton's method equal the NumPy twins."""
+    m, c, alpha, weights = np.array(m), np.full(len(m), c), np.empty(len(m)), np.empty(len(m))
+    slope, bend, total, held = _core.follow_curve(loss.name, m - 1.0, np.ones(len(m)), 1.0, c, alpha, weights, 1)
+    m = m - 1.0 + 1.0
+    assert alpha == pytest.approx(-c * loss.slope(m), rel=1e-12, abs=1e-300)
+    assert weights == pytest.approx(c * loss.curvature(m), rel=1e-12, abs=1e-300)
+    assert (slope, bend) == (pytest.approx(-alpha.sum(), rel=1e-12), pytest.approx(weights.sum(), rel=1e-12))
+    assert total == pytest.approx(float(c @ loss.value(m)), rel=1e-12)
+    assert held == pytest.approx(float(alpha @ m), rel=1e-9, abs=1e-9 * float(np.abs(alpha * m).sum()))
+
+
 @given(losses, st.floats(-0.5, 1.5))
 def test_kernel_conjugate_equals_numpy(loss, a):
     """φ* in C++ equals the NumPy twin, infinite where it is."""

@@ -1,5 +1,6 @@
 """Paths over C, warm starts, fits side by side, predictions without a copy."""
 
+import subprocess
 import sys
 import threading
 
@@ -10,9 +11,9 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from oracles import make_problem, noisy, text_like
-from widemargin import LinearSVM, LogisticRegression, path
+from widemargin import LeastSquaresClassifier, LinearSVM, LogisticRegression, path
 from widemargin.data import Rows
-from widemargin.solvers import Start
+from widemargin.solvers import SOLVERS, Start
 from widemargin.training import fit
 
 STRENGTHS = [10.0, 0.01, 0.1, 1.0]
@@ -48,7 +49,7 @@ def test_a_path_of_several_classes():
 def test_a_path_takes_the_hard_margin():
     """C = ∞ may be part of it."""
     X, y = np.array([[1.0, 1], [2, 1], [-1, 1], [-2, 1]]), [1, 1, 0, 0]
-    hard = path(X, y, [1.0, np.inf])[1]
+    hard = path(X, y, [1.0, np.inf], sample_weight=[1, 0, 1, 2])[1]
     assert hard.certificate_.width == pytest.approx(2.0, rel=1e-9)
 
 
@@ -60,15 +61,35 @@ def test_a_path_of_nothing_is_refused():
         path(*noisy(20, 2), [1.0, -1.0])
     with pytest.raises(ValueError, match="numbers only"):
         path(*noisy(20, 2), [1.0, np.nan])
+    with pytest.raises(ValueError, match="has no C"):
+        path(*noisy(20, 2), [1.0], estimator=LeastSquaresClassifier())
 
 
-@pytest.mark.parametrize("solver", ["auto", "dual_cd", "proximal_newton"])
-def test_going_on_from_the_solution_takes_no_step(solver):
-    """A start that is good enough already is proved and handed back."""
+@pytest.mark.parametrize("solver", ["dual_cd", "proximal_newton"])
+def test_going_on_from_the_solution_takes_few_steps(solver):
+    """A solver that is handed the solution is at its end at once."""
     problem = make_problem(*noisy(500, 5), 1.0)
     cold = fit(problem, solver=solver, tol=1e-6)
-    assert cold.iterations > 0
-    assert fit(problem, solver=solver, tol=1e-5, start=Start(cold.alpha, cold.b, cold.w)).iterations == 0
+    warm = fit(problem, solver=solver, tol=1e-5, start=Start(cold.alpha, cold.b, hopeful=False))
+    assert 0 < warm.iterations <= 2 < cold.iterations
+
+
+def test_proximal_newton_forgets_a_bias_that_is_not_asked_for():
+    """A start with a bias for a problem without one."""
+    X, y = noisy(500, 5)
+    start = Start(fit(make_problem(X, y, 1.0), tol=1e-6).alpha, 3.0, hopeful=False)
+    problem = make_problem(X, y, 1.0, fit_intercept=False)
+    assert fit(problem, solver="proximal_newton", tol=1e-6, start=start).certificate.relative_gap <= 1e-6
+
+
+def test_a_path_is_warm():
+    """Neighbours on a path take fewer passes than fits of their own."""
+    X, y = text_like(3000)
+    Cs = np.logspace(0, 0.5, 5)
+    estimator = LinearSVM(solver="dual_cd", tol=1e-5)
+    found = path(X, y, Cs, estimator=estimator)
+    alone = [LinearSVM(C, solver="dual_cd", tol=1e-5).fit(X, y).n_iter_ for C in Cs]
+    assert sum(model.n_iter_ for model in found) < sum(alone)
 
 
 def test_a_nearby_start_saves_newton_steps():
@@ -88,18 +109,39 @@ def test_classes_side_by_side_give_the_same_bits():
     assert (one.intercept_ == four.intercept_).all()
 
 
-def test_an_interrupt_ends_all_classes(monkeypatch):
-    """No thread goes on training when one was told to stop."""
+def test_an_error_ends_all_classes(monkeypatch):
+    """No class goes on training when another has failed: here for ever, if it were not told to stop."""
     X, y = load_digits(return_X_y=True)
+    solve, fails = SOLVERS["dual_cd"].solve, threading.Lock()
 
-    def interrupted(self, iteration, seconds, gap):
-        raise KeyboardInterrupt
+    def endless(problem, *, tol, seed, start):
+        iterate = next(solve(problem, tol=tol, seed=seed, start=start))
+        iterate.claim = np.inf
+        if fails.acquire(blocking=False):
+            yield iterate
+            raise RuntimeError("one class fails")
+        while True:
+            yield iterate
 
-    monkeypatch.setattr("widemargin.progress.ProgressLine.show", interrupted)
-    before = threading.active_count()
-    with pytest.raises(KeyboardInterrupt):
-        LinearSVM(n_jobs=2).fit(X, y)
-    assert threading.active_count() == before
+    monkeypatch.setitem(SOLVERS, "dual_cd", SOLVERS["dual_cd"]._replace(solve=endless))
+    with pytest.raises(RuntimeError, match="one class fails"):
+        LinearSVM(solver="dual_cd", n_jobs=2).fit(X, y)
+
+
+def test_a_child_has_helpers_of_its_own():
+    """Threads do not survive a fork: the child gets new ones, and the same bits."""
+    code = """
+import os, numpy as np
+from widemargin.data import Rows
+X, w = np.random.default_rng(0).standard_normal((50_000, 10)), np.arange(10.0)
+expected = Rows(X, 2).scores(w).tobytes()
+child = os.fork()
+if child == 0:
+    os._exit(0 if Rows(X, 2).scores(w).tobytes() == expected else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout == "0\n", run.stderr
 
 
 def test_helpers_serve_one_caller_at_a_time():
@@ -147,7 +189,11 @@ def test_proximal_newton_gives_way_where_it_gets_nowhere(monkeypatch):
     monkeypatch.setattr(sys.modules["widemargin.solvers.proximal_newton"], "STEPS", 1)
     monkeypatch.setattr(sys.modules["widemargin.solvers.auto"], "AT_ONCE", 0.0)
     problem = make_problem(*noisy(2000, 30), 100.0)
-    assert fit(problem, tol=1e-9).certificate.relative_gap <= 1e-9
+    found = fit(problem, tol=1e-9)
+    assert found.certificate.relative_gap <= 1e-9
+    assert [line.iteration for line in found.history if not line.proved] == sorted(
+        {line.iteration for line in found.history if not line.proved}
+    )
 
 
 def test_proximal_newton_refuses_a_system_that_is_too_large():

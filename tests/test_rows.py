@@ -70,7 +70,7 @@ def test_gram_equals_numpy(matrix, border, shifted):
         assert_allclose(rows.gram(weight, shift, border), (Z.T * weight) @ Z, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("density", [0.02, 1.0])
+@pytest.mark.parametrize("density", [0.02, 0.1, 1.0])
 def test_bits_do_not_depend_on_threads(density):
     """One, two and five threads give the same bits."""
     X = sp.random_array((20_000, 90), density=density, format="csr", rng=np.random.default_rng(3))
@@ -83,3 +83,5 @@ def test_bits_do_not_depend_on_threads(density):
         assert np.array_equal(one.scores(w), other.scores(w))
         assert np.array_equal(one.combine(v), other.combine(v))
         assert np.array_equal(one.gram(weight, None, True), other.gram(weight, None, True))
+    Z = np.hstack([X.toarray(), np.ones((20_000, 1))])
+    assert_allclose(one.gram(weight, None, True), (Z.T * weight) @ Z, rtol=1e-11)

@@ -1,6 +1,7 @@
 """Every solver on every loss; solvers and losses are found by themselves."""
 
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -267,8 +268,8 @@ def test_degenerate_rows(solver, loss):
     if loss == "perceptron":
         return
     for X in ([[1.0], [1.0], [1.0], [1.0]], [[0.0], [0.0], [0.0], [0.0]], [[0.0, 0.0], [1.0, 0.0]], [[5.0], [5.0]]):
-        y = [1, -1] * (len(X) // 2)
-        for fit_intercept in (True, False):
+        even, uneven = [1, -1] * (len(X) // 2), [1] * (len(X) - 1) + [-1]
+        for y, fit_intercept in product((even, uneven), (True, False)):
             problem = make_problem(X, y, 1.0, loss, fit_intercept)
             found = fit(problem, solver=solver, tol=1e-6).certificate
             if solver in slow_solvers:

@@ -30,7 +30,3 @@ class LinearModel:
         """The class that each row's scores speak for: the side of the hyperplane, or the highest score."""
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes[chosen])
-
-    def predict(self, rows: Rows) -> NDArray[Any]:
-        """The class of each row."""
-        return self.choose(self.scores(rows))

@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace widemargin {
 
@@ -27,7 +29,7 @@ bool soon(Changed changed) {
     return changed();
 }
 
-// The helpers of this process. A round is one call of the same work on all of them.
+// The helpers of this process. A round is one call of the same work on some of them.
 class Helpers {
    public:
     std::mutex busy;  // held by the team at work
@@ -44,21 +46,29 @@ class Helpers {
     // Starts helpers until there are `wanted`; returns how many there are, fewer if the system refuses.
     int grow(int wanted) {
         try {
-            for (; count < wanted; ++count)
-                std::thread([this, me = count + 1, seen = round.load()] { serve(me, seen); }).detach();
+            while (static_cast<int>(rounds.size()) < wanted) {
+                rounds.push_back(std::make_unique<std::atomic<unsigned>>(0));
+                std::thread([this, me = static_cast<int>(rounds.size()), mine = rounds.back().get()] {
+                    serve(me, *mine);
+                }).detach();
+            }
         } catch (const std::system_error&) {
+            rounds.pop_back();
         }
-        return count;
+        return static_cast<int>(rounds.size());
     }
 
+    // Runs work(0) here and work(1) … work(size − 1) on the helpers.
     template <class Work>
     void run(int size, Work& work) {
         call = [](void* it, int thread) { (*static_cast<Work*>(it))(thread); };
         argument = &work;
-        joined = size;
-        left.store(count, std::memory_order_relaxed);
-        round.fetch_add(1, std::memory_order_release);
-        round.notify_all();
+        left.store(size - 1, std::memory_order_relaxed);
+        for (int k = 0; k < size - 1; ++k) {
+            auto& round = *rounds[static_cast<std::size_t>(k)];
+            round.fetch_add(1, std::memory_order_release);
+            round.notify_one();
+        }
         work(0);
         const auto done = [&] { return left.load(std::memory_order_acquire) == 0; };
         while (!soon(done))
@@ -66,19 +76,15 @@ class Helpers {
     }
 
    private:
-    std::atomic<int> round{0}, left{0};
-    int count = 0, joined = 0;
+    std::vector<std::unique_ptr<std::atomic<unsigned>>> rounds;  // each helper counts its own
+    std::atomic<int> left{0};
     void (*call)(void*, int) = nullptr;
     void* argument = nullptr;
 
-    // Every helper answers every round, those without a part in it at once.
-    [[noreturn]] void serve(int me, int seen) {
-        for (;;) {
-            if (!soon([&] { return round.load(std::memory_order_acquire) != seen; })) round.wait(seen);
-            const int now = round.load(std::memory_order_acquire);
-            if (now == seen) continue;
-            seen = now;
-            if (me < joined) call(argument, me);
+    [[noreturn]] void serve(int me, std::atomic<unsigned>& round) {
+        for (unsigned seen = 0;; ++seen) {
+            while (!soon([&] { return round.load(std::memory_order_acquire) != seen; })) round.wait(seen);
+            call(argument, me);
             if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
         }
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -34,8 +35,13 @@ class Rows:
                 columns, starts, _ = _checked(X, threads)
             self.core = _core.csr_rows(X.data, columns, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
-        # Waking a thread takes as long as reading a few ten thousand numbers.
-        self.threads = threads if self.nonzeros >= 100_000 else 1
+        self.threads = _worth(threads, self.nonzeros)
+
+    def with_threads(self, threads: int) -> Rows:
+        """The same rows for another number of threads."""
+        other = copy(self)
+        other.threads = _worth(threads, self.nonzeros)
+        return other
 
     def scores(self, w: Floats) -> Floats:
         """Xw."""
@@ -87,6 +93,11 @@ class Rows:
         return np.asarray(chosen if isinstance(chosen, np.ndarray) else chosen.toarray(), dtype=np.float64)
 
 
+def _worth(threads: int, numbers: int) -> int:
+    """As many threads as pay: waking one takes as long as reading a few ten thousand numbers."""
+    return threads if numbers >= 100_000 else 1
+
+
 def _checked(X: Any, threads: int) -> tuple[NDArray[np.integer], NDArray[np.integer], bool]:
     """X's columns and the starts of its rows in one type, and whether columns ascend within each row.
 
@@ -97,7 +108,9 @@ def _checked(X: Any, threads: int) -> tuple[NDArray[np.integer], NDArray[np.inte
     if len(X.data) != len(columns):
         raise ValueError(f"X.data has {len(X.data)} values for {len(columns)} X.indices; rebuild X")
     whole = len(starts) == X.shape[0] + 1 and starts[0] == 0 and starts[-1] == len(columns)
-    rising, inside, ascending = _core.check_order(columns, starts, X.shape[1], threads) if whole else (False,) * 3
+    rising, inside, ascending = (
+        _core.check_order(columns, starts, X.shape[1], _worth(threads, len(columns))) if whole else (False,) * 3
+    )
     if not rising:
         raise ValueError(
             "X.indptr does not rise from 0 to the number of non-zeros; rebuild X, or call X.check_format()"

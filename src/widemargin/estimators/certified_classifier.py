@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from numbers import Integral, Real
 from threading import Event
 from typing import Any, Self
@@ -19,11 +20,15 @@ from widemargin.certificate import Certificate, Certificates, InseparableError, 
 from widemargin.data import Rows
 from widemargin.estimators.linear_classifier import LinearClassifier, signs
 from widemargin.losses import LOSSES
-from widemargin.problem import Problem
+from widemargin.problem import Problem, inner
 from widemargin.progress import ProgressLine
 from widemargin.solvers import Solver, Start, choose
 
 Floats = NDArray[np.float64]
+
+
+#: Solvers that keep a large part of the Gram matrix.
+HEAVY = ("hildreth", "qp", "smo")
 
 
 class CertifiedClassifier(LinearClassifier):
@@ -103,7 +108,12 @@ class CertifiedClassifier(LinearClassifier):
 
         if len(problems) == 1:
             return [fit(0)]
-        with training.one_blas_thread(), ThreadPoolExecutor(self._threads()) as threads:
+        # Lines of progress would run into each other, and some solvers hold too much to have it several times.
+        workers = 1 if self.verbose or self.solver in HEAVY else min(self._threads(), len(problems))
+        if workers > 1:  # one thread for each; the bits do not depend on it
+            alone = problems[0].rows.with_threads(1)
+            problems = [replace(problem, rows=alone) for problem in problems]
+        with training.one_blas_thread(), ThreadPoolExecutor(workers) as threads:
             try:
                 return list(threads.map(fit, range(len(problems))))
             except BaseException:
@@ -230,7 +240,7 @@ class CertifiedClassifier(LinearClassifier):
         starts = []
         same_columns, same_strength = self.coef_.shape[1] == problems[0].rows.d, self._fitted_C == self.C
         for problem, signed, w, b in zip(problems, self.dual_coef_, self.coef_, self.intercept_, strict=True):
-            alpha, square = np.zeros(n), float(w @ w)
+            alpha, square = np.zeros(n), inner(w, w)
             alpha[self.support_] = signed * problem.y[self.support_]
             if not same_strength and square > 0 and np.isfinite(self.C):
                 growth = self.C / self._fitted_C

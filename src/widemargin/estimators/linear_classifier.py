@@ -52,7 +52,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _is_ready(self, X: Any) -> bool:
         """Whether X needs no conversion: then its scores can be had in one pass over it."""
-        plain = isinstance(X, np.ndarray) or (issparse(X) and getattr(X, "format", None) == "csr")
+        plain = (isinstance(X, np.ndarray) and not isinstance(X, np.matrix)) or (
+            issparse(X) and getattr(X, "format", None) == "csr"
+        )
         if not plain or hasattr(self, "feature_names_in_"):
             return False
         shape, dtype = X.shape, X.dtype

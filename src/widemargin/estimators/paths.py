@@ -17,6 +17,9 @@ from widemargin.estimators.linear_svm import LinearSVM
 from widemargin.problem import Problem
 from widemargin.solvers import Start
 
+#: Two solutions point to a third that is at most this many times as far as they are from each other.
+FAR = 3.0
+
 
 @dataclass(frozen=True)
 class Path(Sequence[CertifiedClassifier]):
@@ -68,7 +71,7 @@ def path(
         As in ``LinearSVM.fit``.
     Cs : numbers > 0, default=0.001, 0.01, … 1000
         In any order; the models come back in the same.
-    estimator : LinearSVM, LogisticRegression or LeastSquaresClassifier, default=LinearSVM()
+    estimator : LinearSVM or LogisticRegression, default=LinearSVM()
         Loss, bias, tol and all else; it is not changed.
 
     Examples
@@ -85,6 +88,8 @@ def path(
     wanted = tuple(float(C) for C in Cs)
     if not wanted or np.isnan(wanted).any():
         raise ValueError(f"Cs={list(wanted)}; give at least one C > 0, and numbers only")
+    if estimator is not None and "C" not in estimator.get_params():
+        raise ValueError(f"estimator={estimator!r} has no C; use LinearSVM or LogisticRegression")
     current = clone(LinearSVM() if estimator is None else estimator)
     models: dict[float, CertifiedClassifier] = {}
     ends: list[list[tuple[float, Start]]] = []
@@ -92,7 +97,7 @@ def path(
     classes, problems = current.set_params(C=first).problems(X, y, sample_weight)
     for C in sorted(set(wanted)):
         current.set_params(C=C)
-        if np.isfinite(C / first * problems[0].c).all():
+        if np.inf > C and C / first * float(problems[0].c.max()) < np.inf:
             starts = [_continued(one, C) for one in zip(*ends, strict=True)] if ends else None
             current.solve([replace(problem, c=C / first * problem.c) for problem in problems], classes, starts)
             ends = [*ends[-1:], _ends(current, problems)]
@@ -115,13 +120,9 @@ def _ends(model: CertifiedClassifier, problems: list[Problem]) -> list[tuple[flo
 def _continued(before: Sequence[tuple[float, Start]], C: float) -> Start:
     """Where the last two solutions of a class point: with the hinge, α is a polygon in C, and so are w and b."""
     (last_C, last), (first_C, first) = before[-1], before[0]
-    if len(before) == 1:
+    reach = (C - last_C) / (last_C - first_C) if last_C > first_C else np.inf
+    if reach > FAR:
         return last._replace(alpha=C / last_C * last.alpha)
-    reach = (C - last_C) / (last_C - first_C)
-    assert last.w is not None and first.w is not None
-    return Start(
-        last.alpha + reach * (last.alpha - first.alpha),
-        last.b + reach * (last.b - first.b),
-        last.w + reach * (last.w - first.w),
-        hopeful=False,
-    )
+    w = None if last.w is None or first.w is None else last.w + reach * (last.w - first.w)
+    alpha, b = last.alpha + reach * (last.alpha - first.alpha), last.b + reach * (last.b - first.b)
+    return Start(alpha, b, w, hopeful=False)

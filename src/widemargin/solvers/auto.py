@@ -61,6 +61,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
                 break
         else:
             return
+    passes = done
     methods = [proximal_newton, interior_point] if by_curves and not at_once else [interior_point]
     for method in methods:
         steps = 0
@@ -70,7 +71,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             yield iterate
         done += steps
     for iterate in descent:  # where even that was not enough
-        iterate.iterations += done
+        iterate.iterations += done - passes
         yield iterate
 
 

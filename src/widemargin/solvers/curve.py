@@ -34,6 +34,7 @@ class Curve:
         steepness = abs(linear - inner(self.alpha, dm))
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(60):
+            taken = t
             self.slope, self.bend, self.loss, self.held = self._follow(dm, t)
             slope, bend = linear + t * quadratic + self.slope, quadratic + self.bend
             if abs(slope) <= FLAT * steepness:
@@ -42,5 +43,5 @@ class Curve:
             t -= slope / bend if bend > 0 else -np.inf
             if not low < t < high:
                 t = (low + high) / 2 if np.isfinite(high) else 2 * low
-        self.m = self.m + t * dm
-        return t
+        self.m = self.m + taken * dm
+        return taken

@@ -34,7 +34,7 @@ struct DualCd {
     const Index* order;  // the blocks of 16 active rows, in the order of their visit
     Index blocks;
     double shrink_above, shrink_below;  // a bounded αᵢ with a gradient beyond these is shrunk
-    double focus;                       // and so is a row whose gradient was smaller than this
+    double focus;                       // and, if > 0, all that have a smaller gradient or are where they want to be
     unsigned char* slow;                // whether the gradient was at least `slow_from`
     double slow_from;
     int shards, rounds, threads;  // shards merge `rounds` times per pass
@@ -235,8 +235,9 @@ Sight sweep(const Rows& rows, DualCd& pass) {
     return sight;
 }
 
-// Visits of rows that are slow to settle: those whose gradient is at least `share` of the largest, at most `times` and
-// at no more than twice the work of the pass before. If they are more than half of those in play, the next pass will do.
+// Visits of rows that are slow to settle, as the pass before has marked them: until their gradients are less than
+// `share` of the largest, at most `times`, and at no more than twice the work of that pass. If they are more than half of
+// the rows in play, the next pass will do.
 struct Again {
     double share;
     Index times;

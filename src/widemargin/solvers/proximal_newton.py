@@ -55,7 +55,7 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
     system = Tall(problem)
     w, b, centre, tau = np.zeros(rows.d), 0.0, c / 2, COLD
     if start is not None:
-        b, centre, tau = start.b, np.clip(start.alpha, 0.0, c), WARM
+        b, centre, tau = start.b if problem.fit_intercept else 0.0, np.clip(start.alpha, 0.0, c), WARM
         w = problem.weights(centre)
     m, dm = problem.margins(w, b), np.zeros(n)
 
@@ -82,7 +82,7 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
             residual = w - implied
 
         inside = (alpha > 0) & (alpha < c)
-        system.weigh(np.where(inside, c, 0.0), ridge=1 / tau)
+        system.weigh(np.where(inside, c, 0.0) if inside.any() else c, ridge=1 / tau)
         dw, db = system.direction(-residual / tau, balance / tau)
         dm = y * (rows.scores(dw) + db)
         # The root of the objective's slope along the step, which only rises; t = 1 is nearly always near enough.
@@ -90,16 +90,17 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
         steepness = abs(linear - inner(alpha, dm))
         t, low, high = 1.0, 0.0, np.inf
         for _ in range(40):
-            sums = follow(t, other)
+            taken, sums = t, follow(t, other)
             slope = linear + t * quadratic - sums.slope
             if abs(slope) <= 0.3 * steepness:
                 break
             low, high = (t, high) if slope < 0 else (low, t)
-            t -= slope / (quadratic + sums.bend)
+            bend = quadratic + sums.bend
+            t -= slope / bend if bend > 0 else -np.inf
             if not low < t < high:
                 t = (low + high) / 2 if np.isfinite(high) else 2 * low
-        w, b = w + t * dw, b + t * db
-        m += t * dm
+        w, b = w + taken * dw, b + taken * db
+        m += taken * dm
         dm[:] = 0.0
         implied = implied + problem.weights(other - alpha)
         alpha, other = other, alpha
