@@ -154,7 +154,7 @@ auto gram(const Rows& rows, Vector weight, std::optional<Vector> shift, bool bor
 
 nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
                        Array<double> w, double b, double s, double inverse_rho, Array<Index> active, Index actives,
-                       Array<const Index> order, double shrink_above, double shrink_below, Array<unsigned char> slow,
+                       Array<const Index> order, Index block, double shrink_above, double shrink_below, Array<unsigned char> slow,
                        double slow_from, double share, Index times, double enough, int shards, int rounds,
                        int threads) {
     need(y.size(), rows.n(), "y");
@@ -165,9 +165,10 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     need(slow.size(), rows.n(), "slow");
     if (actives < 0 || actives > static_cast<Index>(active.size()))
         throw std::invalid_argument("more rows in play than there are");
-    need(order.size(), (actives + wm::visit_block - 1) / wm::visit_block, "order");
+    if (block < 1) throw std::invalid_argument("a block has at least one row");
+    need(order.size(), (actives + block - 1) / block, "order");
     wm::DualCd pass{y.data(), c.data(), norms.data(), alpha.data(), w.data(), b, s, inverse_rho, active.data(),
-                    actives, order.data(), static_cast<Index>(order.size()), shrink_above, shrink_below, 0.0, slow.data(),
+                    actives, order.data(), static_cast<Index>(order.size()), block, shrink_above, shrink_below, 0.0, slow.data(),
                     slow_from, shards, rounds, threads};
     wm::Sight sight;
     Index visits = 0;
@@ -407,7 +408,7 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("gram", &gram, "rows"_a, "weight"_a, "shift"_a.none(), "border"_a, "threads"_a);
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(),
-          "actives"_a, "order"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
+          "actives"_a, "order"_a, "block"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
           "slow_from"_a, "share"_a, "times"_a, "enough"_a, "shards"_a, "rounds"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("follow_curve", &follow_curve, "loss"_a, "m"_a, "dm"_a, "t"_a, "c"_a, nb::arg("alpha").noconvert(),

@@ -40,6 +40,7 @@ def dual_cd_pass(
     active: Integers,
     actives: int,
     order: Integers,
+    block: int,
     shrink_above: float,
     shrink_below: float,
     slow: NDArray[np.uint8],

@@ -22,8 +22,6 @@
 
 namespace widemargin {
 
-inline constexpr Index visit_block = 16;
-
 // Everything a pass reads and writes; arrays of n unless said otherwise.
 struct DualCd {
     const double *y, *c, *norms;  // labels ±1, strengths, ‖xᵢ‖²
@@ -31,8 +29,8 @@ struct DualCd {
     double b, s, inverse_rho;     // the bias, Σ αᵢyᵢ, and 1/ρ (0 for no bias)
     Index* active;                // the rows still in play, ascending; a shrunk row i becomes −1 − i
     Index actives;
-    const Index* order;  // the blocks of 16 active rows, in the order of their visit
-    Index blocks;
+    const Index* order;  // the blocks of `block` active rows, in the order of their visit
+    Index blocks, block;
     double shrink_above, shrink_below;  // a bounded αᵢ with a gradient beyond these is shrunk
     double focus;                       // and, if > 0, all that have a smaller gradient or are where they want to be
     unsigned char* slow;                // whether the gradient was at least `slow_from`
@@ -114,7 +112,7 @@ template <class Rows>
 
 template <class Rows>
 [[gnu::always_inline]] inline void fetch_block(const Rows& rows, const DualCd& pass, Index first) {
-    for (Index position = first; position < std::min(pass.actives, first + 4); ++position) {
+    for (Index position = first; position < std::min(pass.actives, first + std::min<Index>(4, pass.block)); ++position) {
         const Index row = pass.active[position];
         rows.fetch(row < 0 ? -1 - row : row);
     }
@@ -127,9 +125,9 @@ template <class Loss, class Rows>
     double s = shared_s;
     Sight sight = shared_sight;  // on this thread's own cache line until the end
     for (Index k = begin; k < end; ++k) {
-        if (k + 2 < end) fetch_numbers(rows, pass, pass.active[pass.order[k + 2] * visit_block]);
-        if (k + 1 < end) fetch_block(rows, pass, pass.order[k + 1] * visit_block);
-        const Index first = pass.order[k] * visit_block, last = std::min(pass.actives, first + visit_block);
+        if (k + 2 < end) fetch_numbers(rows, pass, pass.active[pass.order[k + 2] * pass.block]);
+        if (k + 1 < end) fetch_block(rows, pass, pass.order[k + 1] * pass.block);
+        const Index first = pass.order[k] * pass.block, last = std::min(pass.actives, first + pass.block);
         for (Index position = first; position < last; ++position) visit<Loss>(rows, pass, position, w, s, sight, changes);
     }
     shared_s = s;
@@ -158,7 +156,7 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
     std::vector<Shard> shards(static_cast<std::size_t>(pass.shards));
     for (auto& shard : shards) {
         shard.w.assign(pass.w, pass.w + rows.d);
-        shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) * visit_block));
+        shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) * pass.block));
     }
     std::vector<double> delta(static_cast<std::size_t>(rows.d));
     std::vector<double> along(static_cast<std::size_t>(chunks)), square(static_cast<std::size_t>(chunks));
@@ -256,7 +254,7 @@ Index sweep_again(const Rows& rows, DualCd& pass, const Again& again, double lar
     pass.shards = 1;
     Index visits = 0;
     for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
-        pass.blocks = (pass.actives + visit_block - 1) / visit_block;
+        pass.blocks = (pass.actives + pass.block - 1) / pass.block;
         std::erase_if(order, [&](Index block) { return block >= pass.blocks; });
         pass.order = order.data();
         visits += pass.actives;

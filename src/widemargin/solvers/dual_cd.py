@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 #: 1/ρ of the augmented Lagrangian, as a share of the rows' mean squared norm: larger, and all rows compete for the
 #: balance Σ αᵢyᵢ; smaller, and b lags behind. Between 1/10 and 1/100 little changes.
 BALANCE = 1 / 30
+#: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
+BLOCK, BLOCKS = 16, 2000
 #: Data with more non-zeros in play than this is cut into two shards that run side by side.
 MANY = 4_000_000
 #: Shards are merged at most this often per pass.
@@ -50,6 +52,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         inverse_rho = 1.0
     nonzeros_per_row = rows.nonzeros / rows.n
     active, actives, above, below = everyone.copy(), len(everyone), np.inf, -np.inf
+    block = int(np.clip(len(everyone) // BLOCKS, 1, BLOCK))
     slow, worst = np.zeros(rows.n, np.uint8), np.inf
     whole, whole_claim, before, trusted = True, np.inf, np.inf, True
     dual, visited, unseen, iteration = 0.0, 0, 0, 0
@@ -71,7 +74,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             inverse_rho,
             active,
             actives,
-            order.permutation(-(-actives // 16)),
+            order.permutation(-(-actives // block)),
+            block,
             above,
             below,
             slow,
