@@ -78,12 +78,12 @@ void visit(const Rows& rows, const DualCd& pass, Index position, double* w, doub
     sight.gap += (c < inf ? c * Loss::value(m) : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
     if constexpr (Loss::shrinks) {
         const double g = Loss::gradient(alpha, m, c);
-        pass.slow[i] = false;
-        if (change == 0 && g != 0) {  // at the bound where it wants to be
+        const bool settled = change == 0 && g != 0, slow = !settled && std::abs(g) >= pass.slow_from;
+        if (pass.slow[i] != slow) pass.slow[i] = slow;  // seldom: other threads' rows are on the same line
+        if (settled) {  // at the bound where it wants to be
             if (g > pass.shrink_above || g < pass.shrink_below || pass.focus > 0) pass.active[position] = -1 - i;
             return;
         }
-        pass.slow[i] = std::abs(g) >= pass.slow_from;
         if (std::abs(g) < pass.focus) pass.active[position] = -1 - i;
         sight.largest = std::max(sight.largest, g);
         sight.smallest = std::min(sight.smallest, g);
