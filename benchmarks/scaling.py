@@ -2,7 +2,7 @@
 
 python benchmarks/scaling.py
 
-Hinge, relative gap 1e-3, the fastest of three runs; every line is a ratio of two times of the same run.
+Hinge, relative gap 1e-3, the fastest of nine runs at most; every line is a ratio of two times of the same run.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from epochs import best as seconds
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 
@@ -26,16 +26,6 @@ from widemargin.solvers import SOLVERS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from demo import text_like  # the path comes first
-
-
-def seconds(work: Callable[[], object], runs: int = 3) -> float:
-    """The fastest of some runs."""
-    took = []
-    for _ in range(runs):
-        begin = time.perf_counter()
-        work()
-        took.append(time.perf_counter() - begin)
-    return min(took)
 
 
 def roofline(X: sp.csr_array, y: np.ndarray) -> None:

@@ -1,5 +1,6 @@
 """Paths over C, warm starts, fits side by side, predictions without a copy."""
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -109,15 +110,16 @@ def test_classes_side_by_side_give_the_same_bits():
     assert (one.intercept_ == four.intercept_).all()
 
 
-def test_an_error_ends_all_classes(monkeypatch):
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_error_ends_all_classes(monkeypatch, failing):
     """No class goes on training when another has failed: here for ever, if it were not told to stop."""
     X, y = load_digits(return_X_y=True)
-    solve, fails = SOLVERS["dual_cd"].solve, threading.Lock()
+    solve, order = SOLVERS["dual_cd"].solve, itertools.count()
 
     def endless(problem, *, tol, seed, start):
         iterate = next(solve(problem, tol=tol, seed=seed, start=start))
         iterate.claim = np.inf
-        if fails.acquire(blocking=False):
+        if next(order) == failing:
             yield iterate
             raise RuntimeError("one class fails")
         while True:

@@ -253,6 +253,17 @@ def test_shards_give_the_same_bits_on_any_number_of_threads(loss, monkeypatch):
         assert fits[0].b == other.b
 
 
+@pytest.mark.parametrize(("solver", "loss"), [("proximal_newton", "hinge"), ("interior_point", "logistic")])
+def test_newton_steps_give_the_same_bits_on_any_number_of_threads(solver, loss):
+    """Walks over the rows, Gram matrices and the best bias: one, two and three threads agree to the last bit."""
+    X, y = noisy(20_000, 10)
+    one, *others = (fit(make_problem(X, y, 1.0, loss, threads=n), solver=solver, tol=1e-6) for n in (1, 2, 3))
+    for other in others:
+        assert np.array_equal(one.w, other.w)
+        assert np.array_equal(one.alpha, other.alpha)
+        assert one.b == other.b
+
+
 @every_solver
 def test_same_seed_same_bits(solver):
     """Nothing but the seed decides."""

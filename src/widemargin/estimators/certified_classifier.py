@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import replace
 from numbers import Integral, Real
 from threading import Event
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,15 @@ Floats = NDArray[np.float64]
 
 #: Solvers that keep a large part of the Gram matrix.
 HEAVY = ("hildreth", "qp", "smo")
+
+
+class Solution(NamedTuple):
+    """α of all rows, b and w of one class, and the C that they are for."""
+
+    alpha: Floats
+    b: float
+    w: Floats
+    C: float
 
 
 class CertifiedClassifier(LinearClassifier):
@@ -114,12 +123,16 @@ class CertifiedClassifier(LinearClassifier):
             alone = problems[0].rows.with_threads(1)
             problems = [replace(problem, rows=alone) for problem in problems]
         with training.one_blas_thread(), ThreadPoolExecutor(workers) as threads:
-            try:
-                return list(threads.map(fit, range(len(problems))))
+            fits = [threads.submit(fit, k) for k in range(len(problems))]
+            try:  # the first to fail ends them all, whichever class it is
+                done, _ = wait(fits, return_when=FIRST_EXCEPTION)
+                for one in done:
+                    one.result()
             except BaseException:
                 stop.set()
                 threads.shutdown(cancel_futures=True)
                 raise
+            return [one.result() for one in fits]
 
     def problems(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[NDArray[Any], list[Problem]]:
         """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
@@ -237,13 +250,21 @@ class CertifiedClassifier(LinearClassifier):
         n = problems[0].rows.n
         if len(self.support_) and self.support_[-1] >= n:
             return None
-        starts = []
         same_columns, same_strength = self.coef_.shape[1] == problems[0].rows.d, self._fitted_C == self.C
-        for problem, signed, w, b in zip(problems, self.dual_coef_, self.coef_, self.intercept_, strict=True):
-            alpha, square = np.zeros(n), inner(w, w)
-            alpha[self.support_] = signed * problem.y[self.support_]
+        starts = []
+        for alpha, b, w, _ in self.solutions(problems):
+            square = inner(w, w)
             if not same_strength and square > 0 and np.isfinite(self.C):
                 growth = self.C / self._fitted_C
                 alpha *= np.clip(alpha.sum() / square, min(1.0, growth), max(1.0, growth))
-            starts.append(Start(alpha, float(b), w if same_columns else None, hopeful=same_strength))
+            starts.append(Start(alpha, b, w if same_columns else None, hopeful=same_strength))
         return starts
+
+    def solutions(self, problems: list[Problem]) -> list[Solution]:
+        """Where the last fit ended, class by class, for problems that have its rows and perhaps more."""
+        ends = []
+        for problem, signed, w, b in zip(problems, self.dual_coef_, self.coef_, self.intercept_, strict=True):
+            alpha = np.zeros(problem.rows.n)
+            alpha[self.support_] = signed * problem.y[self.support_]
+            ends.append(Solution(alpha, float(b), w, self._fitted_C))
+        return ends

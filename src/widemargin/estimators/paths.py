@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from widemargin.certificate import Certificate, Certificates
-from widemargin.estimators.certified_classifier import CertifiedClassifier
+from widemargin.estimators.certified_classifier import CertifiedClassifier, Solution
 from widemargin.estimators.linear_svm import LinearSVM
-from widemargin.problem import Problem
 from widemargin.solvers import Start
 
 #: Two solutions point to a third that is at most this many times as far as they are from each other.
@@ -92,37 +91,26 @@ def path(
         raise ValueError(f"estimator={estimator!r} has no C; use LinearSVM or LogisticRegression")
     current = clone(LinearSVM() if estimator is None else estimator)
     models: dict[float, CertifiedClassifier] = {}
-    ends: list[list[tuple[float, Start]]] = []
+    ends: list[list[Solution]] = []
     first = min(wanted)
     classes, problems = current.set_params(C=first).problems(X, y, sample_weight)
     for C in sorted(set(wanted)):
         current.set_params(C=C)
-        if np.inf > C and C / first * float(problems[0].c.max()) < np.inf:
+        if np.isfinite(C) and C / first * float(problems[0].c.max()) < np.inf:
             starts = [_continued(one, C) for one in zip(*ends, strict=True)] if ends else None
             current.solve([replace(problem, c=C / first * problem.c) for problem in problems], classes, starts)
-            ends = [*ends[-1:], _ends(current, problems)]
+            ends = [*ends[-1:], current.solutions(problems)]
         else:  # the hard margin, or an error that says that C is too large
             current.fit(X, y, sample_weight)
         models[C] = copy(current)
     return Path(wanted, tuple(models[C] for C in wanted))
 
 
-def _ends(model: CertifiedClassifier, problems: list[Problem]) -> list[tuple[float, Start]]:
-    """C and the solution of each class."""
-    ends = []
-    for problem, signed, w, b in zip(problems, model.dual_coef_, model.coef_, model.intercept_, strict=True):
-        alpha = np.zeros(problem.rows.n)
-        alpha[model.support_] = signed * problem.y[model.support_]
-        ends.append((model.C, Start(alpha, float(b), w, hopeful=False)))
-    return ends
-
-
-def _continued(before: Sequence[tuple[float, Start]], C: float) -> Start:
+def _continued(before: Sequence[Solution], C: float) -> Start:
     """Where the last two solutions of a class point: with the hinge, α is a polygon in C, and so are w and b."""
-    (last_C, last), (first_C, first) = before[-1], before[0]
-    reach = (C - last_C) / (last_C - first_C) if last_C > first_C else np.inf
+    first, last = before[0], before[-1]
+    reach = (C - last.C) / (last.C - first.C) if last.C > first.C else np.inf
     if reach > FAR:
-        return last._replace(alpha=C / last_C * last.alpha)
-    w = None if last.w is None or first.w is None else last.w + reach * (last.w - first.w)
+        return Start(C / last.C * last.alpha, last.b, last.w, hopeful=False)
     alpha, b = last.alpha + reach * (last.alpha - first.alpha), last.b + reach * (last.b - first.b)
-    return Start(alpha, b, w, hopeful=False)
+    return Start(alpha, b, last.w + reach * (last.w - first.w), hopeful=False)

@@ -22,12 +22,12 @@ from widemargin.solvers.proximal_newton import proximal_newton
 LARGEST_SYSTEM = 5000
 #: Problems that the interior point solves in less than this (20 ms) are not worth trying anything else.
 AT_ONCE = 2e7
+#: Nor are smooth problems that Newton's method solves in the time of this many passes: descent takes as many.
+PASSES = 25
 #: Passes of coordinate descent before its pace is judged.
 FIRST = 3
 #: The relative gap from which on coordinate descent's point is a better start than none.
-HOPEFUL = 1.0
-#: Nor are smooth problems that Newton's method solves in the time of this many passes: descent takes as many.
-PASSES = 25
+NEAR = 1.0
 
 
 def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
@@ -41,12 +41,12 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         yield from descent
         return
     rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
-    by_curves = problem.loss.name == "hinge" and not problem.hard and rows.d <= rows.n
-    by_barrier = _cost_of_barrier(problem)
-    second_order = min(by_barrier, _cost_of_curves(problem)) if by_curves else by_barrier
+    proximal = problem.loss.name == "hinge" and not problem.hard and rows.d <= rows.n
+    interior = _cost_of_interior_point(problem)
+    second_order = min(interior, _cost_of_proximal_newton(problem)) if proximal else interior
     visit = 3 * rows.nonzeros / rows.n + (300 if smooth and np.isfinite(problem.loss.upper) else 40)
     pass_cost = 5e4 + rows.n * visit
-    at_once = by_barrier <= AT_ONCE or problem.hard or (smooth and by_barrier <= PASSES * pass_cost)
+    at_once = interior <= AT_ONCE or problem.hard or (smooth and interior <= PASSES * pass_cost)
     done, reached = 0, start
     if not at_once:
         spent, trace = 0.0, [(0.0, np.inf)]
@@ -57,12 +57,12 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             trace.append((spent, iterate.claim))
             tried = len(trace) > FIRST and spent > second_order / 20
             if spent > second_order or (tried and _left(trace, tol) > second_order):
-                reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < HOPEFUL else None
+                reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
                 break
         else:
             return
     passes = done
-    methods = [proximal_newton, interior_point] if by_curves and not at_once else [interior_point]
+    methods = [proximal_newton, interior_point] if proximal and not at_once else [interior_point]
     for method in methods:
         steps = 0
         for iterate in method(problem, tol=tol, seed=seed, start=reached):
@@ -75,15 +75,15 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         yield iterate
 
 
-def _cost_of_barrier(problem: Problem) -> float:
-    """Of the interior point or, for smooth losses, of Newton's method."""
+def _cost_of_interior_point(problem: Problem) -> float:
+    """With a smooth loss this is Newton's method, which takes fewer steps."""
     rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
     per_row = 400 if not smooth else 150 if np.isfinite(problem.loss.upper) else 60
     return (6 if smooth else 18) * (0.15 * operations(problem) + 6 * rows.nonzeros + per_row * rows.n)
 
 
-def _cost_of_curves(problem: Problem) -> float:
-    """Of the proximal Newton method: a dozen steps and a few Gram matrices."""
+def _cost_of_proximal_newton(problem: Problem) -> float:
+    """Some fifteen steps, and the Gram matrix of a part of the rows."""
     rows = problem.rows
     step = 2 * rows.nonzeros + 10 * rows.n + 0.05 * rows.d**3 + 3 * rows.d**2 + 2e5
     return 15 * step + 0.1 * operations(problem)

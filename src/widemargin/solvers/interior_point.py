@@ -101,9 +101,9 @@ def _newton(problem: Problem, system: NormalEquations, tol: float, start: Start 
     while True:
         iteration += 1
         implied, balance = problem.weights(curve.alpha), inner(curve.alpha, y) if problem.fit_intercept else 0.0
-        primal = inner(w, w) / 2 + curve.loss
+        primal = inner(w, w) / 2 + curve.sums.loss
         # At α = −cφ′(m) Fenchel and Young's inequality is an equality; an α out of balance is next to a feasible one.
-        dual = curve.loss + curve.held - inner(implied, implied) / 2 - abs(b * balance)
+        dual = curve.sums.loss + curve.sums.held - inner(implied, implied) / 2 - abs(b * balance)
         ended = progress.ended(primal, dual, primal)
         yield Iterate(w, b, curve.alpha, *progress.seen, progress.claim if ended else np.inf, n, iteration)
         if ended:

@@ -40,7 +40,7 @@ def maximum_likelihood(problem: Problem, *, tol: float, seed: int = 0, start: St
         balance = inner(curve.alpha, y) if problem.fit_intercept else 0.0
         step = system.solve(np.zeros(n), -problem.weights(curve.alpha), balance)
         balanced = curve.alpha + step.alpha
-        primal, dual = curve.loss, -np.inf
+        primal, dual = curve.sums.loss, -np.inf
         if ((balanced >= 0) & (balanced <= c))[problem.live].all():
             dual = problem.dual(balanced, problem.weights(balanced))
         gap = (primal - dual) / dual if dual > 0 else np.inf

@@ -20,7 +20,7 @@ struct Ramp {
 };
 
 struct RampSums {
-    double slope = 0, bend = 0;               // Σ α·dm, and its fall per t: Σ cτ·dm² over the rows between the bounds
+    double slope = 0, bend = 0;               // −Σ α·dm, and its rise per t: Σ cτ·dm² over the rows between the bounds
     double loss = 0, held = 0;                // Σ c·max(0, 1 − m) and Σ α(1 − m)
     double total = 0, balance = 0, free = 0;  // Σ α, Σ αy and the number of rows between the bounds
 
@@ -40,7 +40,7 @@ struct RampSums {
         const double raised = wanted > 0 ? wanted : 0, alpha = raised < c ? raised : c;
         const double inside = (alpha > 0 ? 1.0 : 0.0) * (alpha < c ? 1.0 : 0.0);
         alphas[i] = alpha;
-        slope += alpha * dm;
+        slope -= alpha * dm;
         bend += inside * pull * dm * dm;
         loss += c * (room > 0 ? room : 0);
         held += alpha * room;

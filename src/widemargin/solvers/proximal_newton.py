@@ -11,6 +11,7 @@ and a step costs about two passes over the data. Rockafellar 1976; Yan and Li 20
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from widemargin import _core
 from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.line_search import line_search
 from widemargin.solvers.normal_equations import Tall, refuse_if_too_large
 
 Floats = NDArray[np.float64]
@@ -29,6 +31,8 @@ WARM, COLD = 1.0, 0.25
 SHARPER = 2.0
 #: A stage ends when what is left of its own gap is this share of what rounding the corner costs.
 INEXACT = 0.5
+#: A line search ends where the slope has fallen to this share.
+FLAT = 0.3
 #: Steps after which another method should take over.
 STEPS = 200
 
@@ -48,7 +52,8 @@ class _Sums(NamedTuple):
 def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Iterates, one per Newton step, until the caller is content.
 
-    Nothing is drawn at random: `seed` is there for the sake of a common signature.
+    Nothing is drawn at random, and the caller alone decides when to stop: `seed` and `tol` are there for the sake of a
+    common signature.
     """
     rows, y, c, n = problem.rows, problem.y, problem.c, problem.rows.n
     refuse_if_too_large("proximal_newton", rows.d)
@@ -74,7 +79,6 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
         yield Iterate(w, b, alpha, dual + corner + rest, dual, claim, int(sums.free), iteration)
         if rest <= INEXACT * corner:
             centre, tau = alpha.copy(), SHARPER * tau
-            dm[:] = 0.0
             sums = follow(0.0, other)
             implied = implied + problem.weights(other - alpha)
             alpha, other = other, alpha
@@ -85,22 +89,11 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
         system.weigh(np.where(inside, c, 0.0) if inside.any() else c, ridge=1 / tau)
         dw, db = system.direction(-residual / tau, balance / tau)
         dm = y * (rows.scores(dw) + db)
-        # The root of the objective's slope along the step, which only rises; t = 1 is nearly always near enough.
         linear, quadratic = inner(w, dw), inner(dw, dw)
-        steepness = abs(linear - inner(alpha, dm))
-        t, low, high = 1.0, 0.0, np.inf
-        for _ in range(40):
-            taken, sums = t, follow(t, other)
-            slope = linear + t * quadratic - sums.slope
-            if abs(slope) <= 0.3 * steepness:
-                break
-            low, high = (t, high) if slope < 0 else (low, t)
-            bend = quadratic + sums.bend
-            t -= slope / bend if bend > 0 else -np.inf
-            if not low < t < high:
-                t = (low + high) / 2 if np.isfinite(high) else 2 * low
-        w, b = w + taken * dw, b + taken * db
-        m += taken * dm
+        flat = FLAT * abs(linear - inner(alpha, dm))
+        t, sums = line_search(partial(follow, alpha=other), linear, quadratic, flat)
+        w, b = w + t * dw, b + t * db
+        m += t * dm
         dm[:] = 0.0
         implied = implied + problem.weights(other - alpha)
         alpha, other = other, alpha
