@@ -170,7 +170,9 @@ class _Loop:
             return False
         scores = self.problem.rows.scores(iterate.w)
         b = self.problem.best_bias(scores, iterate.b)
-        margins = self.problem.y * (scores + b)
+        scores += b
+        scores *= self.problem.y
+        margins = scores
         w, b = self.problem.canonical(iterate.w, b, margins)
         if self.problem.hard:
             margins = self.problem.margins(w, b)

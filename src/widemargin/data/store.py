@@ -8,7 +8,7 @@ A directory of plain arrays, mapped into memory one part at a time, and `store.j
     labels   a number per row, the place of its label in the description; where there are labels
     rows     the row of the input that each row was
 
-Rows are shuffled once, when they are written. They lie in parts of some 64 MB, each with checksums that are verified
+Rows are shuffled once, when they are written. They lie in parts of some 32 MB, each with checksums that are verified
 when it is first read.
 """
 
@@ -113,7 +113,10 @@ class StoredRows(Rows):
 
     def scores(self, w: Floats) -> Floats:
         """Xw."""
-        return np.concatenate([part.scores(w) for _, part in self._all()])
+        scores = np.empty(self.n)
+        for here, part in self._all():
+            scores[here] = part.scores(w)
+        return scores
 
     def combine(self, v: Floats) -> Floats:
         """Xᵀv."""
@@ -125,7 +128,10 @@ class StoredRows(Rows):
     @cached_property
     def square_norms(self) -> Floats:
         """‖xᵢ‖² of every row."""
-        return np.concatenate([part.square_norms for _, part in self._all()])
+        norms = np.empty(self.n)
+        for here, part in self._all():
+            norms[here] = part.square_norms
+        return norms
 
     def column_sums(self, weight: Floats, *, power: int = 1, shift: Floats | None = None) -> Floats:
         """Σ weightᵢ|xᵢⱼ − shiftⱼ|^power of every column j."""

@@ -27,7 +27,7 @@ from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.store import CHECKED, FORMAT, VERSION, as_bytes, is_store
 
 #: Bytes of a part; in memory, one or two are mapped at a time.
-PART = 1 << 26
+PART = 1 << 25
 #: Bytes that are shuffled in memory.
 AT_ONCE = 1 << 26
 #: Files that more are dealt out to, a power of 2.

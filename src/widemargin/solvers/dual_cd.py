@@ -71,24 +71,32 @@ class Memory:
 def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Iterates of dual coordinate descent, one per pass and the extra visits that follow it."""
     rows, loss, norms = problem.rows, problem.loss, problem.norms
-    live, order = problem.live.astype(np.int64), np.random.default_rng(seed)
+    live, order = problem.live, np.random.default_rng(seed)
     edges = np.searchsorted(live, [0, *(part.stop for part in rows.parts)])
     stretches = [slice(*pair) for pair in pairwise(edges.tolist())]
-    everyone = np.concatenate([live[own] - part.start for own, part in zip(stretches, rows.parts, strict=True)])
     if start is not None and start.state is not None:
         at = Memory(**{name: value for name, value in start.state.items() if name != "order"})
         order.bit_generator.state = start.state["order"]
     else:
-        at = _begin(problem, tol, start or _cold(problem), everyone, np.diff(edges))
+        at = _begin(problem, tol, start or _cold(problem))
+
+    def all_play() -> None:
+        for own, part in zip(stretches, rows.parts, strict=True):
+            np.subtract(live[own], part.start, out=at.active[own])
+        at.actives, at.above, at.below = np.diff(edges), np.inf, -np.inf
+
+    if not at.iteration:
+        all_play()
 
     def state() -> State:
         return {**asdict(at), "order": order.bit_generator.state}
 
-    inverse_rho = BALANCE * float(norms[live].mean()) if problem.fit_intercept else 0.0
+    inverse_rho = BALANCE * float(problem.narrow(norms).mean()) if problem.fit_intercept else 0.0
     if problem.fit_intercept and inverse_rho == 0:  # nothing but empty rows
         inverse_rho = 1.0
     nonzeros_per_row = rows.nonzeros / rows.n
     block = int(np.clip(len(live) // BLOCKS, 1, BLOCK))
+    again = AGAIN if len(rows.parts) == 1 else 0  # the slow rows of one part wait for those of others
     while at.visited < PASSES * len(live):
         at.iteration += 1
         playing, gap, largest, smallest, visits = int(at.actives.sum()), 0.0, -np.inf, np.inf, 0
@@ -117,7 +125,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
                 at.slow[here],
                 SLOW * at.worst,
                 SLOW,
-                AGAIN,
+                again,
                 at.tol * at.dual * mine / playing,
                 shards,
                 int(np.clip(in_play / (8 * rows.d * shards), 1, ROUNDS)),
@@ -139,7 +147,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             at.whole_claim = claim
         at.whole = claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
         if at.whole:  # the caller was not content, or the rows in play are solved far better than the others may be
-            at.active[:], at.actives, at.above, at.below = everyone, np.diff(edges), np.inf, -np.inf
+            all_play()
         if claim <= at.tol:
             at.tol *= 0.8
         elif now <= at.tol:
@@ -160,11 +168,12 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         )
 
 
-def _begin(problem: Problem, tol: float, start: Start, everyone: Integers, counts: Integers) -> Memory:
+def _begin(problem: Problem, tol: float, start: Start) -> Memory:
     alpha = np.clip(start.alpha, problem.loss.lower, problem.upper)
     b = start.b if problem.fit_intercept else 0.0
     w, slow = problem.weights(alpha), np.zeros(problem.rows.n, np.uint8)
-    return Memory(tol, alpha, b, w, inner(alpha, problem.y), everyone.copy(), counts.copy(), slow)
+    active, actives = np.empty(len(problem.live), np.int64), np.empty(0, np.int64)
+    return Memory(tol, alpha, b, w, inner(alpha, problem.y), active, actives, slow)
 
 
 def _dual(problem: Problem, alpha: Floats, w: Floats) -> float:
