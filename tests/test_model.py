@@ -29,6 +29,8 @@ OURS = {
 THEIRS = {
     "LinearSVC": (LinearSVC(random_state=0), "squared_hinge", 1.0),
     "LinearSVC without a bias": (LinearSVC(fit_intercept=False, C=0.1, random_state=0), "squared_hinge", 0.1),
+    "LinearSVC, lasso": (LinearSVC(penalty="l1", random_state=0), "squared_hinge", None),
+    "LinearSVC, Crammer and Singer": (LinearSVC(multi_class="crammer_singer", C=0.01, random_state=0), None, None),
     "SGD, hinge": (SGDClassifier(random_state=0), "hinge", None),
     "SGD, logistic": (SGDClassifier(loss="log_loss", random_state=0), "logistic", None),
     "SGD, modified Huber": (SGDClassifier(loss="modified_huber", random_state=0), None, None),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -73,8 +72,8 @@ class LinearModel:
         """The model of a fitted linear classifier, ours or scikit-learn's.
 
         It needs `classes_`, `coef_` and `intercept_`, one row of weights per class or a single one for two. Loss and C
-        are taken over where they mean the same here: `C` of LinearSVC and LogisticRegression does, but LinearSVC also
-        penalises the bias.
+        are taken over where they mean the same here: `C` of LinearSVC, SVC and LogisticRegression does, if the penalty
+        is ½‖w‖² (LinearSVC adds the bias to it).
         """
         name = type(clf).__name__
         missing = [needed for needed in ("classes_", "coef_", "intercept_") if not hasattr(clf, needed)]
@@ -91,7 +90,7 @@ class LinearModel:
         coef = np.array(weights.toarray() if hasattr(weights, "toarray") else weights, dtype=np.float64, ndmin=2)
         intercept = np.array(np.broadcast_to(np.ravel(clf.intercept_), len(coef)), dtype=np.float64)
         names, proof = getattr(clf, "feature_names_in_", None), getattr(clf, "certificate_", None)
-        C = getattr(clf, "_fitted_C", getattr(clf, "C", None))
+        C = _strength_of(clf)
         model = cls(
             coef,
             intercept,
@@ -99,7 +98,7 @@ class LinearModel:
             feature_names=None if names is None else tuple(map(str, names)),
             encoding=encoding,
             loss=_loss_of(clf),
-            C=float(C) if isinstance(C, Real) else None,
+            C=None if C is None else float(C),
             certificate=None if proof is None else certificate_summary(proof, classes, tol=float(clf.tol)),
         )
         complaint = model.complaint()
@@ -244,8 +243,19 @@ def _loss_of(clf: Any) -> str | None:
         return "squared"
     if isinstance(clf, SVC):
         return "hinge"
-    loss = getattr(clf, "loss", None)
+    loss = getattr(clf, "loss", None) if getattr(clf, "multi_class", "ovr") == "ovr" else None  # Crammer and Singer's
     return SKLEARN_LOSSES.get(loss) if isinstance(loss, str) else None
+
+
+def _strength_of(clf: Any) -> float | None:
+    """C of the last fit, where it stands in front of the loss and ½‖w‖² is the penalty."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import SVC, LinearSVC
+
+    squared = getattr(clf, "penalty", "l2") in ("l2", "deprecated") and not getattr(clf, "l1_ratio", None)
+    if isinstance(clf, LogisticRegression | LinearSVC | SVC) and squared and _loss_of(clf):
+        return getattr(clf, "C", None)
+    return getattr(clf, "_fitted_C", None)
 
 
 def certificate_summary(proof: Any, classes: Iterable[Any], *, tol: float) -> dict[str, Any]:

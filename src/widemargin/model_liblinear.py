@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
@@ -68,9 +69,10 @@ def save(model: LinearModel, path: Path) -> None:
     lines = [model.coef.T, model.intercept[None]] if model.intercept.any() else [model.coef.T]
     with written_aside(path) as file:
         file.write("".join(f"{word} {value}\n" for word, value in head.items()).encode() + b"w\n")
+        form = b"%.17g " * len(model.coef) + b"\n"
         for weights in lines:
             for line in weights:
-                file.write((" ".join(f"{weight:.17g}" for weight in line.tolist()) + " \n").encode())
+                file.write(form % tuple(line.tolist()))
 
 
 def _labels(classes: NDArray[Any], path: Path) -> list[int]:
@@ -102,13 +104,15 @@ def load(path: Path) -> dict[str, Any]:
         bias = _bias(head, lines)
         width = 1 if len(labels) == 2 and loss != "MCSVM_CS" else len(labels)
         weights = _weights(lines, d + (bias >= 0), width)
+        if bias > 0 and np.abs(weights[:, d]).max() > sys.float_info.max / max(bias, 1):
+            lines.fail("bias times its weight is beyond any number; train the model again", "bias", head)
     if len(labels) == 2:  # Crammer and Singer's second column is the first with its sign changed
-        weights = weights[:, :1] if labels[0] > labels[1] else -weights[:, :1]
-    else:
-        weights = weights[:, np.argsort(labels)]
+        weights = weights[:1] if labels[0] > labels[1] else -weights[:1]
+    elif labels != sorted(labels):
+        weights = weights[np.argsort(labels)]
     return {
-        "coef": np.ascontiguousarray(weights[:d].T),
-        "intercept": weights[d] * bias if bias >= 0 else np.zeros(weights.shape[1]),
+        "coef": weights[:, :d],
+        "intercept": weights[:, d] * bias if bias >= 0 else np.zeros(len(weights)),
         "classes": np.sort(np.array(labels, dtype=np.int64)),
         "loss": LOSS_OF[loss],
     }
@@ -214,42 +218,42 @@ def _read_labels(head: _Head, lines: _Lines) -> list[int]:
 
 
 def _bias(head: _Head, lines: _Lines) -> float:
-    bias = _number(_only(head, "bias", lines).encode())
+    text = _only(head, "bias", lines)
+    try:
+        bias = float(text)
+    except ValueError:
+        bias = math.nan
     if not math.isfinite(bias):
-        lines.fail("bias is not a finite number; it is -1 for none, and mostly 1", "bias", head)
+        lines.fail(f"bias is {text[:40]!r}, not a finite number; it is -1 for none, and mostly 1", "bias", head)
     return bias
 
 
 def _weights(lines: _Lines, height: int, width: int) -> NDArray[np.float64]:
-    """The lines below 'w': no more is allocated than the rest of the file can fill."""
+    """The lines below 'w' as columns: no more is allocated than the rest of the file can fill."""
     if height * width * 2 > lines.left() + 1:
         lines.fail(
             f"{height:,} × {width:,} weights should follow, but only {lines.left():,} bytes do; the file is cut short, "
             "or nr_feature or nr_class is wrong"
         )
-    weights = np.empty((height, width))
+    weights = np.empty((width, height))
     longest = 64 * width + 64
     for row in range(height):
-        texts = lines.next(longest).split()
+        line = lines.next(longest)
+        texts = line.split()
         if len(texts) != width:
             lines.fail(
                 f"{len(texts)} weights where {width} should be; the file is cut short or damaged: copy or save it again"
             )
-        numbers = [_number(text) for text in texts]
-        if not all(map(math.isfinite, numbers)):
+        try:
+            numbers = [] if b"_" in line else list(map(float, texts))  # 1_000 is a number to Python alone
+        except ValueError:
+            numbers = []
+        if not numbers or not all(map(math.isfinite, numbers)):
             lines.fail("a weight that is not a finite number; train the model again")
-        weights[row] = numbers
+        weights[:, row] = numbers
     while line := lines.next(longest):
         if line.strip():
             lines.fail(
                 f"more than the {height:,} lines of weights that nr_feature and bias ask for; save the model again"
             )
     return weights
-
-
-def _number(text: bytes) -> float:
-    """NaN for what is none; Python would take 1_000 for one."""
-    try:
-        return float(text) if b"_" not in text else math.nan
-    except ValueError:
-        return math.nan
