@@ -91,18 +91,19 @@ def load(path: Path) -> dict[str, Any]:
     """The fields of the model: the bias times its weight is the intercept, the classes ascend.
 
     Of two classes the second is the positive one, as everywhere here; where the first label is the smaller one, that
-    takes a change of sign.
+    takes a change of sign. (Where scores are equal, as for an empty row without a bias, LIBLINEAR's answer depends on
+    the order of its labels, ours on that of the classes.)
     """
     with path.open("rb") as file:
         lines = _Lines(path, file)
         head = _head(lines)
-        loss = _loss(head, lines)
+        solver = _solver(head, lines)
         labels = _read_labels(head, lines)
         d = _whole(head, "nr_feature", lines)
         if d < 1:
             lines.fail(f"nr_feature is {d}; a model has at least one feature", "nr_feature", head)
         bias = _bias(head, lines)
-        width = 1 if len(labels) == 2 and loss != "MCSVM_CS" else len(labels)
+        width = 1 if len(labels) == 2 and solver != "MCSVM_CS" else len(labels)
         weights = _weights(lines, d + (bias >= 0), width)
         if bias > 0 and np.abs(weights[:, d]).max() > sys.float_info.max / max(bias, 1):
             lines.fail("bias times its weight is beyond any number; train the model again", "bias", head)
@@ -114,7 +115,7 @@ def load(path: Path) -> dict[str, Any]:
         "coef": weights[:, :d],
         "intercept": weights[:, d] * bias if bias >= 0 else np.zeros(len(weights)),
         "classes": np.sort(np.array(labels, dtype=np.int64)),
-        "loss": LOSS_OF[loss],
+        "loss": LOSS_OF[solver],
     }
 
 
@@ -186,7 +187,7 @@ def _whole(head: _Head, word: str, lines: _Lines) -> int:
     return int(text)
 
 
-def _loss(head: _Head, lines: _Lines) -> str:
+def _solver(head: _Head, lines: _Lines) -> str:
     """The solver, if it is one for classification."""
     name = _only(head, "solver_type", lines)
     if name in REGRESSIONS:
