@@ -45,7 +45,7 @@ class Source(AbstractContextManager["Source"]):
     """
 
     def __init__(self, source: str | os.PathLike[str] | IO[bytes]) -> None:
-        self.size, self._owned = 0, False
+        self.size, self._owned, self._closed, self._ahead = 0, False, False, b""
         if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
             self.name = os.fspath(source)
             try:
@@ -83,14 +83,18 @@ class Source(AbstractContextManager["Source"]):
         return self._counted.count
 
     def head(self, size: int) -> bytes:
-        """The next bytes, decompressed, at most `size` of them, without moving on."""
-        if not hasattr(self._stream, "peek"):
-            self._stream = io.BufferedReader(self._stream, 1 << 16)
-        return bytes(self._guarded(self._stream.peek, size)[:size])
+        """The first bytes, decompressed, `size` of them if there are as many; they are still read afterwards."""
+        while len(self._ahead) < size:
+            more = self._guarded(self._stream.read, size - len(self._ahead))
+            if not more:
+                break
+            self._ahead += more
+        return self._ahead[:size]
 
     def readinto(self, room: memoryview) -> int:
         """Fill `room` as far as the bytes go; fewer than its length only at the end."""
-        filled = 0
+        filled = min(len(room), len(self._ahead))
+        room[:filled], self._ahead = self._ahead[:filled], self._ahead[filled:]
         while filled < len(room):
             got = self._guarded(self._stream.readinto, room[filled:])
             if not got:
@@ -100,7 +104,20 @@ class Source(AbstractContextManager["Source"]):
 
     def read(self, size: int = -1) -> bytes:
         """Read as a file does, for other readers; all of it if no size is given."""
+        if self._ahead:
+            size = len(self._ahead) if size < 0 else size
+            taken, self._ahead = self._ahead[:size], self._ahead[size:]
+            return taken
         return bytes(self._guarded(self._stream.read, size))
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
 
     def _guarded(self, call: Any, argument: Any) -> Any:
         try:
@@ -128,6 +145,7 @@ class Source(AbstractContextManager["Source"]):
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
+        self._closed = True
         if self._owned:
             self._file.close()
 

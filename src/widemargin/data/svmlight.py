@@ -33,7 +33,7 @@ LONGEST_LINE = 1 << 26
 WRITTEN_AT_ONCE = 1 << 16
 
 
-class Rows(NamedTuple):
+class Parsed(NamedTuple):
     """What lines of text hold: a CSR array, the labels, and the query ids if there are any."""
 
     X: Any
@@ -49,7 +49,7 @@ def read_svmlight(
     dtype: DTypeLike = np.float64,
     threads: int = 0,
     progress: Progress | None = None,
-) -> Rows:
+) -> Parsed:
     """All rows of a file.
 
     Parameters
@@ -84,7 +84,7 @@ def stream_svmlight(
     dtype: DTypeLike = np.float64,
     threads: int = 0,
     progress: Progress | None = None,
-) -> Iterator[Rows]:
+) -> Iterator[Parsed]:
     """The rows of a file or a stream in blocks of `rows`, one block in memory at a time.
 
     What cannot be known before the end is settled by the first chunk: indices count from 0 with zero_based='auto' if it
@@ -95,7 +95,7 @@ def stream_svmlight(
         raise DataError(str(path), f"rows={rows}", "a block has at least one row")
     with Source(path) as source:
         reader = _Reader(source, n_features, zero_based, dtype, threads, progress)
-        waiting: list[Rows] = []
+        waiting: list[Parsed] = []
         for _ in reader.feed():
             waiting.append(reader.take(partly=True))
             if sum(len(part.y) for part in waiting) < rows:
@@ -110,13 +110,13 @@ def stream_svmlight(
             yield rest
 
 
-def _part(rows: Rows, begin: int, end: int) -> Rows:
+def _part(rows: Parsed, begin: int, end: int) -> Parsed:
     if begin == 0 and end == len(rows.y):
         return rows
-    return Rows(rows.X[begin:end], rows.y[begin:end], None if rows.qid is None else rows.qid[begin:end])
+    return Parsed(rows.X[begin:end], rows.y[begin:end], None if rows.qid is None else rows.qid[begin:end])
 
 
-def _join(parts: list[Rows]) -> Rows:
+def _join(parts: list[Parsed]) -> Parsed:
     parts = [part for part in parts if len(part.y)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
@@ -124,7 +124,7 @@ def _join(parts: list[Rows]) -> Rows:
     for part in parts:
         part.X.resize(part.X.shape[0], width)
     qids = [part.qid for part in parts if part.qid is not None]
-    return Rows(
+    return Parsed(
         vstack([part.X for part in parts], format="csr"),
         np.concatenate([part.y for part in parts]),
         np.concatenate(qids) if qids else None,
@@ -211,7 +211,7 @@ class _Reader:
         if problem is not None:
             raise self._describe(*problem)
 
-    def take(self, *, partly: bool = False) -> Rows:
+    def take(self, *, partly: bool = False) -> Parsed:
         """The rows parsed so far; unless `partly`, there must be some."""
         self.rows += self.parser.rows
         if not partly:
@@ -220,7 +220,7 @@ class _Reader:
         if len(taken) == 1:
             raise self._describe(*taken[0])
         values, indices, starts, y, qid, width = taken
-        return Rows(csr_array((values, indices, starts), shape=(len(y), width)), y, qid)
+        return Parsed(csr_array((values, indices, starts), shape=(len(y), width)), y, qid)
 
     def check_not_empty(self) -> None:
         """Raise if the source held no rows."""
@@ -292,7 +292,7 @@ def write_svmlight(
     """Write rows as text, compressed if `path` ends in .gz, .bz2 or .zst; all of the file or none of it.
 
     Numbers take as few characters as bring the same bits back. Stored zeros of a CSR array stay, other zeros do not.
-    Rows without labels get the label 0.
+    Parsed without labels get the label 0.
     """
     n = X.shape[0]
     name = os.fspath(path)
@@ -333,7 +333,7 @@ def _numbers(name: str, y: Any, n: int) -> NDArray[np.float64]:
 
 
 def _spans(X: Any) -> Iterator[tuple[int, int]]:
-    """Rows cut so that each part has about as many numbers as are formatted at a time."""
+    """Parsed cut so that each part has about as many numbers as are formatted at a time."""
     n, d = X.shape
     sizes = X.indptr[:-1] if hasattr(X, "indptr") and X.format == "csr" else np.arange(n) * d
     cuts = np.flatnonzero(np.diff(np.asarray(sizes, dtype=np.int64) // WRITTEN_AT_ONCE, prepend=-1)).tolist()

@@ -1,0 +1,600 @@
+"""Tables: CSV and TSV, Parquet, Arrow and Feather, read and written through pyarrow, which is imported when needed.
+
+A table is read in batches. Numbers and booleans are taken as they are, text becomes one column of X for each value that
+occurs (all are kept, in sorted order). The first time over a file learns this encoding; the second applies it. A file
+that comes with its encoding is read once. In CSV all fields are read as text, so that what a column holds is decided by
+the whole of it and not by its first lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
+
+from widemargin.data.dataset import Dataset, stack
+from widemargin.data.encoding import Column, Encoding, listed
+from widemargin.data.errors import DataError, because, quote
+from widemargin.data.streams import Source, aside, written
+
+Progress = Callable[[int, int], None]
+Names = tuple[str, ...]
+
+#: Columns that are taken for the label if none is named, in any case.
+LABELS = ("label", "y", "target", "class")
+#: Bytes of CSV parsed at a time, and rows of the other formats.
+CSV_BLOCK = 1 << 20
+BATCH = 1 << 14
+#: A line of names is looked for in so many bytes.
+LONGEST_HEADER = 1 << 24
+TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+#: What stands for a missing value in CSV.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None")
+
+
+def need_pyarrow(source: str) -> Any:
+    """Import pyarrow, or say how to get it."""
+    try:
+        import pyarrow
+        import pyarrow.compute  # so that pyarrow.compute is there
+    except ImportError:
+        raise DataError(source, "tables need pyarrow", "run: pip install 'widemargin[tables]'") from None
+    return pyarrow
+
+
+class Table:
+    """A table in a file: its column names, and its batches as often as they are asked for (a stream: once)."""
+
+    def __init__(self, source: str | os.PathLike[str] | IO[bytes], kind: str, *, header: bool = True) -> None:
+        self.path, self.kind, self.header = source, kind, header
+        self.once = not isinstance(source, str | os.PathLike) or os.fspath(source) == "-"
+        self.source = (
+            str(getattr(source, "name", "stream")) if not isinstance(source, str | os.PathLike) else str(source)
+        )
+        self.arrow = need_pyarrow(self.source)
+        self.done = self.size = 0
+        self._opened = Source(source) if self.once else None
+        with self._errors():
+            self.names, self.types = self._look()
+        twice = [name for k, name in enumerate(self.names) if name in self.names[:k]]
+        if twice:
+            raise DataError(self.source, f"the column {quote(twice[0])} comes twice", "give each column its own name")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all fields are read as text."""
+        return self.kind == "csv"
+
+    def _look(self) -> tuple[Names, dict[str, Any]]:
+        """Names and types of the columns."""
+        if self.kind == "csv":
+            if self._opened is not None:
+                return self._look_at_csv(self._opened)
+            with Source(self.path) as source:
+                return self._look_at_csv(source)
+        schema = self._open_parquet().schema_arrow if self.kind == "parquet" else self._open_arrow().schema
+        return tuple(schema.names), {field.name: field.type for field in schema}
+
+    def _look_at_csv(self, source: Source) -> tuple[Names, dict[str, Any]]:
+        if source.kind is not None and not source.compressed:
+            raise DataError(self.source, f"the file is not text but looks like {source.kind}", "name it by its format")
+        size = 1 << 16
+        while b"\n" not in (head := source.head(size)) and len(head) == size and size < LONGEST_HEADER:
+            size *= 2
+        if not head.strip():
+            raise DataError(
+                self.source, "the file is empty", "give a line of column names and a line for each row", line=1
+            )
+        if b"\0" in head:
+            raise DataError(
+                self.source, "the file looks like binary data", "give text, or name it by its format", line=1
+            )
+        try:
+            text = head.decode("utf-8-sig", "strict" if len(head) < size else "ignore")
+        except UnicodeDecodeError:
+            raise DataError(self.source, "the file is not UTF-8 text", "save it as UTF-8") from None
+        first = text.lstrip("\r\n").partition("\n")[0]
+        suffixes = [suffix.lower() for suffix in Path(self.source).suffixes]
+        self.delimiter = "\t" if {".tsv", ".tab"} & set(suffixes) else max(",;\t", key=first.count)
+        names = next(csv.reader(text.lstrip("\r\n").splitlines(keepends=True), delimiter=self.delimiter))
+        if not self.header:
+            names = [f"f{k}" for k in range(len(names))]
+        return tuple(names), {}
+
+    def _open_parquet(self) -> Any:
+        import pyarrow.parquet
+
+        return pyarrow.parquet.ParquetFile(os.fspath(self.path))  # type: ignore[arg-type]
+
+    def _open_arrow(self) -> Any:
+        try:
+            return self.arrow.ipc.open_file(self.arrow.memory_map(os.fspath(self.path)))  # type: ignore[arg-type]
+        except self.arrow.ArrowInvalid:
+            return self.arrow.ipc.open_stream(self.arrow.memory_map(os.fspath(self.path)))  # type: ignore[arg-type]
+
+    def batches(self, columns: Names) -> Iterator[Any]:
+        """Record batches of these columns, in this order."""
+        with self._errors():
+            if self.kind == "csv":
+                yield from self._csv_batches(columns)
+                return
+            self.size = os.path.getsize(os.fspath(self.path))  # type: ignore[arg-type]
+            if self.kind == "parquet":
+                file = self._open_parquet()
+                total, rows = max(1, file.metadata.num_rows), 0
+                for batch in file.iter_batches(batch_size=BATCH, columns=list(columns)):
+                    rows += batch.num_rows
+                    self.done = self.size * rows // total
+                    yield batch.select(list(columns))
+            else:
+                reader = self._open_arrow()
+                count = getattr(reader, "num_record_batches", None)
+                parts = reader if count is None else map(reader.get_batch, range(count))
+                for k, batch in enumerate(parts, 1):
+                    self.done = self.size * k // count if count else 0
+                    for begin in range(0, batch.num_rows, BATCH):
+                        yield batch.slice(begin, BATCH).select(list(columns))
+
+    def _csv_batches(self, columns: Names) -> Iterator[Any]:
+        from pyarrow import csv as arrow_csv
+
+        with self._opened or Source(self.path) as source:
+            self.size = source.size
+            reader = arrow_csv.open_csv(
+                self.arrow.PythonFile(source, "r"),
+                arrow_csv.ReadOptions(
+                    use_threads=False, block_size=CSV_BLOCK, column_names=None if self.header else list(self.names)
+                ),
+                arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, self.arrow.string()),
+                    include_columns=list(columns),
+                    null_values=list(MISSING),
+                    strings_can_be_null=True,
+                ),
+            )
+            for batch in reader:
+                self.done = source.done
+                yield batch
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn pyarrow's complaints into ours."""
+        try:
+            yield
+        except DataError:
+            raise
+        except (self.arrow.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise DataError(self.source, *because(error)) from None
+            first = (str(error).splitlines() or ["unreadable"])[0]
+            wrong = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", first)
+            if wrong:
+                row, expected, got = wrong.groups()
+                what = f"{got} fields where there are {expected} columns"
+                raise DataError(self.source, what, "quote fields that hold the delimiter", line=int(row)) from None
+            if "Empty CSV" in first:
+                raise DataError(self.source, "no rows", "give a line for each row") from None
+            if "UTF8" in first:
+                raise DataError(self.source, "the file is not UTF-8 text", "save it as UTF-8") from None
+            kind = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow"}[self.kind]
+            raise DataError(
+                self.source, f"not a sound {kind} file ({quote(first[:60])[1:-1]})", "write it again"
+            ) from None
+
+    def close(self) -> None:
+        """Close a stream's reader."""
+        if self._opened is not None:
+            self._opened.close()
+
+
+def _label_of(table: Table, label: str | int | None) -> str:
+    """The name of the label's column."""
+    if isinstance(label, int):
+        if not -len(table.names) <= label < len(table.names):
+            raise DataError(table.source, f"no column {label} among {len(table.names)}", "columns count from 0")
+        return table.names[label]
+    if label is not None:
+        if label not in table.names:
+            raise DataError(table.source, f"no column {quote(label)}", f"the columns are {listed(table.names)}")
+        return label
+    found = [name for name in table.names if name.lower() in LABELS]
+    if len(found) != 1:
+        what = f"the columns {listed(found)} may all be the label" if found else "no column is called label"
+        raise DataError(table.source, what, f"name it with label=; the columns are {listed(table.names)}")
+    return found[0]
+
+
+def _as_text(arrow: Any, values: Any) -> Any:
+    """A column of text or of a dictionary as plain strings."""
+    if arrow.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    return values.cast(arrow.string())
+
+
+def _as_numbers(arrow: Any, values: Any) -> Any:
+    """A column of numbers, or of text that is numbers, as float64; ArrowInvalid if it is not."""
+    if arrow.types.is_string(values.type):
+        values = arrow.compute.utf8_trim_whitespace(values)
+    return values.cast(arrow.float64(), safe=False)
+
+
+def _text_kind(arrow: Any, values: Any) -> str | None:
+    """What strings look like; None if all are missing."""
+    if values.null_count == len(values):
+        return None
+    for kind, make in (
+        ("number", lambda: _as_numbers(arrow, values)),
+        ("boolean", lambda: _all_in(arrow, values, TRUE + FALSE)),
+        ("date", lambda: values.cast(arrow.timestamp("us"))),
+        ("time", lambda: values.cast(arrow.time64("us"))),
+    ):
+        try:
+            make()
+            return kind
+        except arrow.ArrowInvalid:
+            continue
+    return "category"
+
+
+def _all_in(arrow: Any, values: Any, words: tuple[str, ...]) -> None:
+    if not arrow.compute.all(arrow.compute.is_in(values.drop_null(), value_set=arrow.array(words))).as_py():
+        raise arrow.ArrowInvalid("another word")
+
+
+def _typed_kind(arrow: Any, kind: Any) -> str:
+    """What a column of that type holds."""
+    types = arrow.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+        return "category" if not types.is_nested(kind) and not types.is_temporal(kind) else str(kind)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_boolean(kind):
+        return "boolean"
+    view = getattr(types, "is_string_view", lambda _: False)
+    return "category" if types.is_string(kind) or types.is_large_string(kind) or view(kind) else str(kind)
+
+
+def learn(table: Table, label: str | int | None, progress: Progress | None = None) -> Encoding:
+    """The encoding that a table asks for; missing values are counted over the whole of it."""
+    arrow, target = table.arrow, _label_of(table, label)
+    kinds: dict[str, str | None] = {
+        name: None if table.is_text else _typed_kind(arrow, table.types[name]) for name in table.names
+    }
+    while True:
+        missing, rows = dict.fromkeys(table.names, 0), 0
+        values: dict[str, set[str]] = {name: set() for name in table.names}
+        passed = set()  # columns with values that were seen while they looked like something else than categories
+        for batch in table.batches(table.names):
+            rows += batch.num_rows
+            for name, column in zip(table.names, batch.columns, strict=True):
+                missing[name] += _count_missing(arrow, column)
+                if table.is_text and kinds[name] != "category":
+                    seen = _text_kind(arrow, column)
+                    kinds[name] = seen if kinds[name] in (None, seen) else kinds[name] if seen is None else "category"
+                if kinds[name] != "category":
+                    passed.add(name)
+                elif name != target:
+                    values[name].update(_as_text(arrow, column).unique().drop_null().to_pylist())
+            if progress is not None:
+                progress(table.done, table.size)
+        if not rows:
+            raise DataError(table.source, "no rows", "give a line for each row")
+        _refuse_missing(table.source, missing)
+        if not any(kinds[name] == "category" for name in passed if name != target):
+            break
+    for name, kind in kinds.items():
+        if kind not in ("number", "boolean", "category"):
+            raise DataError(
+                table.source,
+                f"the column {quote(name)} holds values of type {kind}",
+                "make numbers or text of it, or drop it",
+            )
+    columns = tuple(
+        Column(name, str(kinds[name]), tuple(sorted(values[name]))) for name in table.names if name != target
+    )
+    if not columns:
+        raise DataError(table.source, "no columns besides the label", "give at least one feature")
+    return Encoding(columns, target, str(kinds[target]), table.header)
+
+
+def _count_missing(arrow: Any, column: Any) -> int:
+    nulls = int(column.null_count)
+    if arrow.types.is_floating(column.type):
+        nulls += int(np.isnan(column.drop_null().cast(arrow.float64()).to_numpy(zero_copy_only=False)).sum())
+    return nulls
+
+
+def _refuse_missing(source: str, missing: dict[str, int], row: int | None = None) -> None:
+    """Raise if anything is missing, with how many and where."""
+    lacking = {name: count for name, count in missing.items() if count}
+    if lacking:
+        total = sum(lacking.values())
+        shown = ", ".join(f"{quote(name)} ({count:,})" for name, count in list(lacking.items())[:8])
+        more = f" and {len(lacking) - 8} more columns" if len(lacking) > 8 else ""
+        where = "" if row is None else f", the first in row {row + 1:,}"
+        raise DataError(
+            source, f"{total:,} missing values, in {shown}{more}{where}", "fill them in, or drop those rows or columns"
+        )
+
+
+class Encoder:
+    """Applies an encoding to the batches of a table that may have its columns in another order."""
+
+    def __init__(self, table: Table, encoding: Encoding, label: str | int | None, dtype: DTypeLike) -> None:
+        self.table, self.arrow, self.encoding, self.dtype = table, table.arrow, encoding, np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise DataError(table.source, f"dtype={self.dtype}", "use float64 or float32")
+        inputs = [column.name for column in encoding.columns]
+        if not encoding.header and encoding.label is not None and len(table.names) == len(inputs):
+            table.names = tuple(inputs)  # without names, and without the label: the columns are those left
+        target = encoding.label if label is None else _label_of(table, label)
+        absent = [name for name in inputs if name not in table.names]
+        if absent:
+            what = (
+                f"the column {quote(absent[0])} is missing"
+                if len(absent) == 1
+                else f"columns are missing: {listed(absent)}"
+            )
+            raise DataError(table.source, what, f"the columns are {listed(table.names)}")
+        extra = [name for name in table.names if name not in inputs and name != target]
+        if extra:
+            raise DataError(table.source, f"columns that were not there before: {listed(extra)}", "drop them")
+        self.target = target if target in table.names else None
+        self.read = tuple(inputs) + ((self.target,) if self.target is not None else ())
+        self.sets = {
+            column.name: table.arrow.array(column.categories, table.arrow.string())
+            for column in encoding.columns
+            if column.kind == "category"
+        }
+        self.offsets = np.concatenate([[0], np.cumsum([column.width for column in encoding.columns])])
+
+    def encode(self, batch: Any, row: int) -> Dataset:
+        """A batch whose first row has that number, from 0."""
+        n, encoding = batch.num_rows, self.encoding
+        values = np.empty((n, len(encoding.columns)), dtype=self.dtype)
+        places = np.empty(values.shape, dtype=np.int32) if encoding.is_sparse else None
+        X = None if encoding.is_sparse else np.zeros((n, int(self.offsets[-1])), dtype=self.dtype)
+        for k, column in enumerate(encoding.columns):
+            at = int(self.offsets[k])
+            if column.kind == "category":
+                codes = self._codes(column, batch.column(k), row)
+                if X is not None:
+                    X[np.arange(n), at + codes] = 1
+                elif places is not None:
+                    places[:, k], values[:, k] = at + codes, 1
+            else:
+                numbers = self._numbers(column.name, column.kind, batch.column(k), row)
+                if X is not None:
+                    X[:, at] = numbers
+                elif places is not None:
+                    places[:, k], values[:, k] = at, numbers
+        if X is not None:
+            rows: Any = X
+        else:
+            assert places is not None
+            starts = np.arange(0, values.size + 1, values.shape[1], dtype=np.int32)
+            rows = csr_array((values.ravel(), places.ravel(), starts), shape=(n, int(self.offsets[-1])))
+            rows.eliminate_zeros()
+        y = None if self.target is None else self._labels(batch.column(len(encoding.columns)), row)
+        return Dataset(rows, y, encoding.names, encoding, None, self.table.source)
+
+    def _fail(self, name: str, column: Any, bad: NDArray[np.bool_], row: int, what: str, advice: str) -> DataError:
+        at = int(np.argmax(bad))
+        value = quote(str(column[at].as_py()))
+        return DataError(self.table.source, f"row {row + at + 1:,}: {value} in the column {quote(name)} {what}", advice)
+
+    def _numbers(self, name: str, kind: str, column: Any, row: int) -> NDArray[np.float64]:
+        arrow, types = self.arrow, self.arrow.types
+        is_text = types.is_string(column.type) or types.is_large_string(column.type)
+        if kind == "boolean":
+            if types.is_boolean(column.type):
+                return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+            if is_text:
+                column = column.cast(arrow.string())
+                true = arrow.compute.is_in(column, value_set=arrow.array(TRUE)).to_numpy(zero_copy_only=False)
+                false = arrow.compute.is_in(column, value_set=arrow.array(FALSE)).to_numpy(zero_copy_only=False)
+                if not (true | false).all():
+                    raise self._fail(name, column, ~(true | false), row, "is not true or false", "write true or false")
+                return np.asarray(true, dtype=np.float64)
+        if not is_text and _typed_kind(arrow, column.type) not in ("number", "boolean"):
+            raise DataError(
+                self.table.source,
+                f"the column {quote(name)} is of type {column.type}, it was a {kind}",
+                "give it as before",
+            )
+        try:
+            numbers = _as_numbers(arrow, column.cast(arrow.string()) if is_text else column)
+        except arrow.ArrowInvalid:
+            bad = np.array([not _is_number(value) for value in column.to_pylist()])
+            raise self._fail(
+                name, column, bad, row, "is not a number", "the column held only numbers; correct it"
+            ) from None
+        array = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+        largest = float(np.finfo(self.dtype).max)
+        if not (np.abs(array) <= largest).all():
+            bad = ~(np.abs(array) <= largest)
+            raise self._fail(name, column, bad, row, "is not a finite number", "replace it, or drop the row")
+        return array
+
+    def _codes(self, column: Column, values: Any, row: int) -> NDArray[np.intp]:
+        if _typed_kind(self.arrow, values.type) not in ("category", "number", "boolean"):
+            raise DataError(
+                self.table.source,
+                f"the column {quote(column.name)} is of type {values.type}, it was text",
+                "give it as before",
+            )
+        codes = self.arrow.compute.index_in(_as_text(self.arrow, values), value_set=self.sets[column.name])
+        if codes.null_count:
+            unknown = np.asarray(codes.is_null().to_numpy(zero_copy_only=False))
+            known = listed(column.categories, 4)
+            raise self._fail(
+                column.name,
+                values,
+                unknown,
+                row,
+                f"is none of the values known: {known}",
+                "replace it, or train on it too",
+            )
+        return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.intp)
+
+    def _labels(self, column: Any, row: int) -> NDArray[Any]:
+        name = str(self.target)
+        if self.encoding.label_kind == "category":
+            return np.array(_as_text(self.arrow, column).to_pylist(), dtype=np.str_)
+        numbers = self._numbers(name, self.encoding.label_kind, column, row)
+        return numbers.astype(np.bool_) if self.encoding.label_kind == "boolean" else numbers
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return "_" not in str(text)
+
+
+def _open(
+    source: Any,
+    kind: str,
+    label: str | int | None,
+    encoding: Encoding | None,
+    dtype: DTypeLike,
+    progress: Progress | None,
+) -> Encoder:
+    header = encoding.header if encoding is not None else not isinstance(label, int)
+    table = Table(source, kind, header=header)
+    if encoding is None:
+        if table.once:
+            raise DataError(table.source, "a table from a stream needs encoding=", "learn one from a file first")
+        encoding = learn(table, label, progress)
+    return Encoder(table, encoding, label, dtype)
+
+
+def read_table(
+    source: str | os.PathLike[str],
+    kind: str,
+    *,
+    label: str | int | None = None,
+    encoding: Encoding | None = None,
+    dtype: DTypeLike = np.float64,
+    progress: Progress | None = None,
+) -> Dataset:
+    """All rows of a table."""
+    encoder = _open(source, kind, label, encoding, dtype, progress)
+    table, parts, labels, row = encoder.table, [], [], 0
+    missing = dict.fromkeys(encoder.read, 0)
+    for batch in table.batches(encoder.read):
+        for name, column in zip(encoder.read, batch.columns, strict=True):
+            missing[name] += _count_missing(table.arrow, column)
+        if not any(missing.values()):  # else go on to count them all
+            part = encoder.encode(batch, row)
+            parts.append(part.X)
+            if part.y is not None:
+                labels.append(part.y)
+        row += batch.num_rows
+        if progress is not None:
+            progress(table.done, table.size)
+    _refuse_missing(table.source, missing)
+    if not row:
+        raise DataError(table.source, "no rows", "give a line for each row")
+    y = np.concatenate(labels) if labels else None
+    return Dataset(stack(parts), y, encoder.encoding.names, encoder.encoding, None, table.source)
+
+
+def stream_table(
+    source: Any,
+    kind: str,
+    *,
+    rows: int,
+    label: str | int | None = None,
+    encoding: Encoding | None = None,
+    dtype: DTypeLike = np.float64,
+    progress: Progress | None = None,
+) -> Iterator[Dataset]:
+    """The rows of a table in blocks of `rows`, one in memory at a time; without `encoding` the file is read twice."""
+    encoder = _open(source, kind, label, encoding, dtype, progress)
+    table, arrow, waiting, row = encoder.table, encoder.arrow, [], 0
+
+    def block(batches: list[Any], size: int) -> Dataset:
+        whole = arrow.Table.from_batches(batches).combine_chunks().to_batches(max_chunksize=size)[0]
+        missing = {
+            name: _count_missing(arrow, column) for name, column in zip(encoder.read, whole.columns, strict=True)
+        }
+        _refuse_missing(table.source, missing, _first_missing(arrow, whole) + row if any(missing.values()) else None)
+        return encoder.encode(whole, row)
+
+    held = 0
+    for batch in table.batches(encoder.read):
+        while batch.num_rows:
+            taken = batch.slice(0, rows - held)
+            batch = batch.slice(taken.num_rows)
+            waiting.append(taken)
+            held += taken.num_rows
+            if held == rows:
+                yield block(waiting, rows)
+                waiting, held, row = [], 0, row + rows
+        if progress is not None:
+            progress(table.done, table.size)
+    if held:
+        yield block(waiting, held)
+    if not held and not row:
+        raise DataError(table.source, "no rows", "give a line for each row")
+
+
+def _first_missing(arrow: Any, batch: Any) -> int:
+    bad = np.zeros(batch.num_rows, dtype=bool)
+    for column in batch.columns:
+        bad |= np.asarray(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False))
+    return int(np.argmax(bad))
+
+
+def write_table(path: Path, kind: str, X: Any, y: NDArray[Any] | None, names: Names | None) -> None:
+    """Rows as a table, the labels first in a column `label`; columns without names are x1, x2, …"""
+    arrow = need_pyarrow(str(path))
+    n, d = X.shape
+    columns = tuple(f"x{j + 1}" for j in range(d)) if names is None else names
+    if y is not None and "label" in columns:
+        raise DataError(str(path), "a feature is called 'label', as the labels are", "rename the feature")
+    labels = None if y is None else arrow.array(y.tolist() if y.dtype.kind in "OU" else y)
+    numbers = arrow.from_numpy_dtype(X.dtype)
+    fields = [] if labels is None else [("label", labels.type)]
+    schema = arrow.schema(fields + [(name, numbers) for name in columns])
+    step = max(1, min(BATCH, (1 << 20) // max(1, d)))
+
+    def batches() -> Iterator[Any]:
+        for begin in range(0, n, step):
+            part = X[begin : begin + step]
+            dense = np.ascontiguousarray((part if isinstance(part, np.ndarray) else part.toarray()).T)
+            first = [] if labels is None else [labels.slice(begin, step)]
+            yield arrow.record_batch(first + [arrow.array(column) for column in dense], schema=schema)
+
+    if kind == "csv":
+        from pyarrow import csv as arrow_csv
+
+        delimiter = "\t" if {".tsv", ".tab"} & {suffix.lower() for suffix in path.suffixes} else ","
+        options = arrow_csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+        with written(path) as file, arrow_csv.CSVWriter(file, schema, write_options=options) as writer:
+            for batch in batches():
+                writer.write_batch(batch)
+        return
+    with aside(path) as temporary:
+        if kind == "parquet":
+            import pyarrow.parquet
+
+            with pyarrow.parquet.ParquetWriter(temporary, schema) as writer:
+                for batch in batches():
+                    writer.write_batch(batch)
+        else:
+            with arrow.ipc.new_file(os.fspath(temporary), schema) as writer:
+                for batch in batches():
+                    writer.write_batch(batch)
