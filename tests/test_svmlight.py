@@ -46,9 +46,9 @@ def slow(text, zero_based="auto", n_features=None):
         label = finite(tokens.pop(0))
         qid = None
         if tokens and tokens[0].startswith(b"qid:"):
-            need(re.fullmatch(rb"\d+", tokens[0][4:]))
+            need(re.fullmatch(rb"-?\d+", tokens[0][4:]))
             qid = int(tokens.pop(0)[4:])
-            need(qid < 2**63 - 1)
+            need(-(2**63) <= qid < 2**63)
         row = []
         for token in tokens:
             index, colon, value = token.partition(b":")
@@ -115,7 +115,12 @@ LIKE_SCIKIT_LEARN = {
     "said to be one based": (b"1 2:1\n1 3:2\n", {"zero_based": False}),
     "labels alone": (b"1\n-1\n2.5\n", {}),
     "some labels alone": (b"1 1:0.5\n-1\n3 2:1\n", {}),
-    "queries": (b"-1 qid:1 2:2.5\n1 qid:1 5:1\n2 qid:9223372036854775806 1:1\n", {}),
+    "queries": (b"-1 qid:1 2:2.5\n1 qid:1 5:1\n2 qid:7 1:1\n", {}),
+    "long queries": (
+        b"\n 1 qid:0 0:1 1:2\n 0 qid:72048431380967004 1:72048431380967004\n"
+        b" 0 qid:-9223372036854775807 2:236784985\n 3 qid:9223372036854775807  0:1440446648",
+        {},
+    ),
     "no line end": (b"1 1:1 2:2\n0 2:1", {}),
     "windows": (b"1 1:1 2:2\r\n0 2:1\r\n", {}),
     "blanks": (b" +1\t1:1   2:2 \n\t-1 \t 3:1e-3\t\n", {}),
@@ -199,7 +204,21 @@ tokens = st.one_of(
     st.sampled_from(
         [
             *("1", "-1", "+1", "0:1", "1:1", "2:0.5", "3:-7e-3", "3:", ":3", "4:nan", "5:inf", "17:1", "23:x", "a"),
-            *("-3:1", "1,2", "qid:3", "qid:4", "qid:x", "6:1e400", "#", "\r", "\x0b", "\0", "1:2:3", "\xff"),
+            *(
+                "-3:1",
+                "1,2",
+                "qid:3",
+                "qid:-9223372036854775808",
+                "qid:9223372036854775808",
+                "qid:x",
+                "6:1e400",
+                "#",
+                "\r",
+                "\x0b",
+                "\0",
+                "1:2:3",
+                "\xff",
+            ),
             *("9223372036854775806:1", "9223372036854775808:2", "4294967296:1", "12345678:1", "1:0.12345678901234567"),
         ]
     ).map(lambda token: token.encode("latin1")),
@@ -228,7 +247,7 @@ def outcome(function, *arguments):
         return error
 
 
-@settings(max_examples=600)
+@settings(max_examples=400)
 @given(
     st.one_of(texts, good_texts, st.binary(max_size=60)),
     st.sampled_from(["auto", True, False]),
@@ -504,7 +523,7 @@ def test_writer_refuses(tmp_path):
         (X[:1], [np.inf], {}, "label 0 is not finite"),
         (X[:1], ["a"], {}, "labels of type <U1"),
         (X[:1], [1, 2], {}, r"y has shape \(2,\) for 1 rows"),
-        (X[:1], [1], {"qid": [-1]}, "qid must hold"),
+        (X[:1], [1], {"qid": [1, 2]}, r"qid has shape \(2,\) for 1 rows"),
     ]
     for matrix, y, options, message in cases:
         with pytest.raises(DataError, match=message):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from widemargin import data
-from widemargin.data import Column, DataError, Encoding, tables
+from widemargin.data import Column, DataError, Encoding, table_files
 
 
 def dense(X):
@@ -74,8 +74,8 @@ FILES = ["t.csv", "t.x.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.feather", "t.a
 @pytest.mark.parametrize("block", [400, 1 << 20])
 def test_equals_pandas(monkeypatch, tmp_path, name, block):
     """Columns, names and labels equal pandas' get_dummies, in every format and however it is cut."""
-    monkeypatch.setattr(tables, "CSV_BLOCK", block)
-    monkeypatch.setattr(tables, "BATCH", block)
+    monkeypatch.setattr(table_files, "CSV_BLOCK", block)
+    monkeypatch.setattr(table_files, "BATCH", block)
     table = frame()
     got = data.open(written(table, tmp_path / name))
     wanted = expected(table, ["size", "colour", "count", "old", "town"])
@@ -94,7 +94,7 @@ def test_many_categories_are_sparse(monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.integers(0, 3, 300), "id": [f"v{k}" for k in rng.integers(0, 40, 300)]})
     table["class"] = rng.choice(["spam", "ham"], 300)
-    monkeypatch.setattr(tables, "CSV_BLOCK", 500)
+    monkeypatch.setattr(table_files, "CSV_BLOCK", 500)
     got = data.open(written(table, tmp_path / "t.csv"))
     assert isinstance(got.X, sp.csr_array)
     assert got.X.indices.dtype == np.int32
@@ -130,8 +130,8 @@ def test_encoding_carries_over(tmp_path, name):
 @pytest.mark.parametrize("known", [True, False])
 def test_blocks_make_the_whole(monkeypatch, tmp_path, name, rows, known):
     """Blocks of any size, put together, are the whole file, whether its encoding is given or learnt."""
-    monkeypatch.setattr(tables, "CSV_BLOCK", 700)
-    monkeypatch.setattr(tables, "BATCH", 50)
+    monkeypatch.setattr(table_files, "CSV_BLOCK", 700)
+    monkeypatch.setattr(table_files, "BATCH", 50)
     whole = data.open(written(frame(), tmp_path / name))
     parts = list(data.blocks(tmp_path / name, rows=rows, encoding=whole.encoding if known else None))
     assert [len(part.y) for part in parts] == [rows] * (200 // rows) + [200 % rows] * bool(200 % rows)
@@ -151,10 +151,10 @@ def test_a_stream_of_csv(tmp_path):
 
 
 def test_late_surprises(monkeypatch, tmp_path):
-    """What a column holds is decided by the whole file: numbers that turn into text behind are categories from the start."""
+    """What a column holds is decided by the whole file: numbers with text behind them are categories from the start."""
     path = tmp_path / "t.csv"
     path.write_text("a,b,label\n" + "1,1,0\n" * 100 + "x,2.5,1\n" + "true,3,0\n")
-    monkeypatch.setattr(tables, "CSV_BLOCK", 64)
+    monkeypatch.setattr(table_files, "CSV_BLOCK", 64)
     got = data.open(path)
     assert got.names == ("a=1", "a=true", "a=x", "b")
     assert dense(got.X).sum(axis=0).tolist() == [100, 1, 1, 105.5]
@@ -189,7 +189,7 @@ def test_labels(tmp_path, values, kind, name):
 
 
 def test_typed_columns(tmp_path):
-    """Every type of number, truth value and text that Parquet has becomes what pandas makes of it."""
+    """Every type of number, truth value and text that Arrow has becomes the numbers written down here."""
     table = pa.table(
         {
             "i8": pa.array([1, 2, 3], pa.int8()),
@@ -203,9 +203,11 @@ def test_typed_columns(tmp_path):
             "y": [0, 1, 0],
         }
     )
-    pq.write_table(table, tmp_path / "t.parquet")
-    got = data.open(tmp_path / "t.parquet")
-    names = "i8 u64 f16 decimal flag large=a large=b dictionary=p dictionary=q numbered=7 numbered=8".split(" ")
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    got = data.open(tmp_path / "t.arrow")
+    names = ["i8", "u64", "f16", "decimal", "flag", "large=a", "large=b", "dictionary=p", "dictionary=q"]
+    names += ["numbered=7", "numbered=8"]
     assert list(got.names) == names
     rows = [
         [1, 1, 0.5, 1, 1, 0, 1, 0, 1, 1, 0],
@@ -246,7 +248,7 @@ def test_bad_tables(tmp_path, text):
 
 def test_missing_values_are_all_counted(monkeypatch, tmp_path):
     """Nulls and NaN are counted over the whole file, with an encoding or without, and named block by block."""
-    monkeypatch.setattr(tables, "BATCH", 16)
+    monkeypatch.setattr(table_files, "BATCH", 16)
     table = frame()
     encoding = data.open(written(table, tmp_path / "t.parquet")).encoding
     table.loc[50:54, "size"] = np.nan
@@ -264,7 +266,7 @@ def test_another_file_must_match(monkeypatch, tmp_path):
     encoding = data.open(written(frame(), tmp_path / "t.csv")).encoding
     other = frame(50, seed=2)
     path = tmp_path / "u.csv"
-    monkeypatch.setattr(tables, "CSV_BLOCK", 300)
+    monkeypatch.setattr(table_files, "CSV_BLOCK", 300)
 
     def refused(table, message):
         for read in (data.open, lambda *args, **options: list(data.blocks(*args, rows=9, **options))):
@@ -334,7 +336,7 @@ def test_without_pyarrow(monkeypatch, tmp_path):
 def test_written_reads_back(monkeypatch, tmp_path, name, dtype):
     """What is written reads back to the same bits, labels and names, dense or sparse."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(tables, "BATCH", 7)
+    monkeypatch.setattr(table_files, "BATCH", 7)
     X = (rng.standard_normal((40, 3)) * 10.0 ** rng.integers(-30, 30, (40, 3)) * (rng.random((40, 3)) < 0.6)).astype(
         dtype
     )

@@ -19,7 +19,8 @@ from widemargin.data.encoding import Encoding
 from widemargin.data.errors import DataError
 from widemargin.data.streams import COMPRESSED, Source
 from widemargin.data.svmlight import ZeroBased, read_svmlight, stream_svmlight, write_svmlight
-from widemargin.data.tables import read_table, stream_table, write_table
+from widemargin.data.table_files import write_table
+from widemargin.data.tables import read_table, stream_table
 
 Progress = Callable[[int, int], None]
 PathLike = str | os.PathLike[str]
@@ -100,8 +101,7 @@ def open(
         data = (read_npy if form == "npy" else read_npz)(Path(path), dtype=dtype)
         if progress is not None:
             progress(size := os.path.getsize(path), size)
-    _check_width(data, n_features)
-    return data
+    return _check_width(data, n_features)
 
 
 def blocks(
@@ -128,34 +128,31 @@ def blocks(
     form = _format(source, label, encoding, zero_based)
     if form == "svmlight":
         options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
-        for parsed in stream_svmlight(source, rows=rows, n_features=n_features, zero_based=zero_based, **options):
-            yield _from_text(parsed, source)
-        return
+        parts = stream_svmlight(source, rows=rows, n_features=n_features, zero_based=zero_based, **options)
+        return (_from_text(part, source) for part in parts)
     if form in TABLES:
-        for data in stream_table(
-            source, form, rows=rows, label=label, encoding=encoding, dtype=dtype, progress=progress
-        ):
-            _check_width(data, n_features)
-            yield data
-        return
-    path = os.fspath(source)  # type: ignore[arg-type]
-    if form == "npy":
-        _check_dtype(path, dtype)
-        data = read_npy(Path(path), mapped=True)
+        found = stream_table(source, form, rows=rows, label=label, encoding=encoding, dtype=dtype, progress=progress)
     else:
-        data = open(path, n_features=n_features, dtype=dtype)
-    _check_width(data, n_features)
-    for begin in range(0, data.X.shape[0], rows):
+        found = _stream_arrays(Path(os.fspath(source)), form, rows, dtype, progress)  # type: ignore[arg-type]
+    return (_check_width(data, n_features) for data in found)
+
+
+def _stream_arrays(path: Path, form: str, rows: int, dtype: DTypeLike, progress: Progress | None) -> Iterator[Dataset]:
+    """Blocks of what is an array already; dense ones are left on the disk until they are asked for."""
+    _check_dtype(path, dtype)
+    data = read_npy(path, mapped=True) if form == "npy" else open(path, dtype=dtype)
+    n = data.X.shape[0]
+    for begin in range(0, n, rows):
         part = data.part(begin, begin + rows)
         if form == "npy":
             block = np.array(part.X, dtype=dtype)
             if not np.isfinite(block).all():
-                raise DataError(path, f"rows {begin:,} to {begin + len(block):,} hold nan or inf", "replace them")
+                raise DataError(str(path), f"rows {begin:,} to {begin + len(block):,} hold nan or inf", "replace them")
             part = Dataset(block, part.y, source=part.source)
         yield part
         if progress is not None:
             size = os.path.getsize(path)
-            progress(size * min(begin + rows, data.X.shape[0]) // data.X.shape[0], size)
+            progress(size * min(begin + rows, n) // n, size)
 
 
 def save(
@@ -266,9 +263,10 @@ def _check_dtype(path: PathLike, dtype: DTypeLike) -> None:
         raise DataError(os.fspath(path), f"dtype={np.dtype(dtype)}", "use float64 or float32")
 
 
-def _check_width(data: Dataset, n_features: int | None) -> None:
+def _check_width(data: Dataset, n_features: int | None) -> Dataset:
     if n_features is not None and data.X.shape[1] != n_features:
         raise DataError(data.source, f"{data.X.shape[1]} columns, asked for were {n_features}", "give the right file")
+    return data
 
 
 def _rows_to_write(name: str, matrix: Any) -> Any:

@@ -181,7 +181,6 @@ class _ZstdReader(io.RawIOBase):
     def __init__(self, file: Any, make: Any) -> None:
         self.file, self.make, self.decoder = file, make, make()
         self.ready, self.rest = memoryview(b""), b""
-        self.fresh = False  # whether the decoder has seen nothing yet
 
     def readable(self) -> bool:
         return True
@@ -191,12 +190,11 @@ class _ZstdReader(io.RawIOBase):
             bite = self.rest or self.file.read(ZSTD_BITE)
             self.rest = b""
             if not bite:
-                if not self.decoder.eof and not self.fresh:
+                if not self.decoder.eof:
                     raise EOFError
                 return 0
             if self.decoder.eof:
                 self.decoder = self.make()
-            self.fresh = False
             self.ready = memoryview(self.decoder.decompress(bite))
             if self.decoder.eof:
                 self.rest = self.decoder.unused_data

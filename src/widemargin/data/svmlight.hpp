@@ -179,6 +179,22 @@ inline Fault parse_whole(const char*& p, Index& number) {
     return Fault::none;
 }
 
+// Reads a query id: any whole number of 64 bits.
+inline Fault parse_qid(const char*& p, Index& number) {
+    const bool minus = *p == '-';
+    p += minus;
+    if (!is_digit(*p)) return Fault::qid;
+    const std::uint64_t most = (std::uint64_t{1} << 63) - !minus;
+    std::uint64_t size = 0;
+    for (; is_digit(*p); ++p) {
+        const auto digit = static_cast<std::uint64_t>(*p - '0');
+        if (size > (most - digit) / 10) return Fault::qid;
+        size = size * 10 + digit;
+    }
+    number = static_cast<Index>(minus ? 0 - size : size);
+    return ends_token(*p) ? Fault::none : Fault::qid;
+}
+
 // Memory that grows without being touched.
 template <class T>
 class Room {
@@ -386,8 +402,7 @@ class Parser {
             if (qid) {
                 token = p;
                 p += 4;
-                if (parse_whole(p, qids.data()[piece.row + row]) != Fault::none || !ends_token(*p))
-                    return fail(Fault::qid, token);
+                if (parse_qid(p, qids.data()[piece.row + row]) != Fault::none) return fail(Fault::qid, token);
                 p = skip_spaces(p);
             }
             Index previous = -1;

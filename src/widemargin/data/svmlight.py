@@ -298,8 +298,8 @@ def write_svmlight(
     name = os.fspath(path)
     labels = _numbers(name, np.zeros(n) if y is None else y, n)
     qids = None if qid is None else np.ascontiguousarray(qid, dtype=np.int64)
-    if qids is not None and (len(qids) != n or (n and qids.min() < 0)):
-        raise DataError(name, "qid must hold one number of at least 0 for each row", "correct qid")
+    if qids is not None and qids.shape != (n,):
+        raise DataError(name, f"qid has shape {qids.shape} for {n} rows", "give one whole number per row")
     with written(Path(path)) as file:
         for begin, end in _spans(X):
             block = as_csr(X[begin:end])
