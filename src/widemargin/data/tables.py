@@ -52,9 +52,10 @@ def _as_text(arrow: Any, values: Any) -> Any:
 
 def _as_numbers(arrow: Any, values: Any) -> Any:
     """A column of numbers, or of text that is numbers, as float64; ArrowInvalid if it is not."""
-    if arrow.types.is_string(values.type):
-        values = arrow.compute.utf8_trim_whitespace(values)
-    return values.cast(arrow.float64(), safe=False)
+    try:
+        return values.cast(arrow.float64(), safe=False)
+    except arrow.ArrowInvalid:  # blanks around it, perhaps
+        return arrow.compute.utf8_trim_whitespace(values).cast(arrow.float64())
 
 
 def _text_kind(arrow: Any, values: Any) -> str | None:
@@ -100,33 +101,13 @@ def _typed_kind(arrow: Any, kind: Any) -> str:
 
 
 def learn(table: Table, label: str | int | None, progress: Progress | None = None) -> Encoding:
-    """The encoding that a table asks for; missing values are counted over the whole of it."""
-    arrow, target = table.arrow, _label_of(table, label)
+    """The encoding that a table asks for."""
+    target = _label_of(table, label)
     kinds: dict[str, str | None] = {
-        name: None if table.is_text else _typed_kind(arrow, table.types[name]) for name in table.names
+        name: None if table.is_text else _typed_kind(table.arrow, table.types[name]) for name in table.names
     }
-    while True:
-        missing, rows = dict.fromkeys(table.names, 0), 0
-        values: dict[str, set[str]] = {name: set() for name in table.names}
-        passed = set()  # columns with values that were seen while they looked like something else than categories
-        for batch in table.batches(table.names):
-            rows += batch.num_rows
-            for name, column in zip(table.names, batch.columns, strict=True):
-                missing[name] += _count_missing(arrow, column)
-                if table.is_text and kinds[name] != "category":
-                    seen = _text_kind(arrow, column)
-                    kinds[name] = seen if kinds[name] in (None, seen) else kinds[name] if seen is None else "category"
-                if kinds[name] != "category":
-                    passed.add(name)
-                elif name != target:
-                    values[name].update(_as_text(arrow, column).unique().drop_null().to_pylist())
-            if progress is not None:
-                progress(table.done, table.size)
-        if not rows:
-            raise DataError(table.source, "no rows", "give a line for each row")
-        _refuse_missing(table.source, missing)
-        if not any(kinds[name] == "category" for name in passed if name != target):
-            break
+    texts = tuple(name for name in table.names if kinds[name] == "category" and name != target)
+    values = _survey(table, table.names if table.is_text else texts, kinds, progress)
     for name, kind in kinds.items():
         if kind not in ("number", "boolean", "category"):
             raise DataError(
@@ -135,11 +116,43 @@ def learn(table: Table, label: str | int | None, progress: Progress | None = Non
                 "make numbers or text of it, or drop it",
             )
     columns = tuple(
-        Column(name, str(kinds[name]), tuple(sorted(values[name]))) for name in table.names if name != target
+        Column(name, str(kinds[name]), tuple(sorted(values.get(name, ())))) for name in table.names if name != target
     )
     if not columns:
         raise DataError(table.source, "no columns besides the label", "give at least one feature")
     return Encoding(columns, target, str(kinds[target]), table.header)
+
+
+def _survey(
+    table: Table, names: tuple[str, ...], kinds: dict[str, str | None], progress: Progress | None
+) -> dict[str, set[str]]:
+    """The values of each column of text; of columns without a type, what they hold, which is put into `kinds`.
+
+    A column that turns out to be text behind numbers sends us over the file once more.
+    """
+    arrow, again = table.arrow, bool(names)
+    values: dict[str, set[str]] = {}
+    while again:
+        missing, again, values = dict.fromkeys(names, 0), False, {name: set() for name in names}
+        passed = set()  # columns with values that were seen while they looked like something else than text
+        for batch in table.batches(names):
+            for name, column in zip(names, batch.columns, strict=True):
+                missing[name] += _count_missing(arrow, column)
+                if kinds[name] != "category":
+                    seen = _text_kind(arrow, column)
+                    kinds[name] = seen if kinds[name] in (None, seen) else kinds[name] if seen is None else "category"
+                if kinds[name] == "category":
+                    values[name].update(_as_text(arrow, column).unique().drop_null().to_pylist())
+                else:
+                    passed.add(name)
+            if progress is not None:
+                progress(table.done, table.size)
+        if table.is_text and not passed and not any(values.values()):
+            raise DataError(table.source, "no rows", "give a line for each row")
+        if table.is_text:  # else they are counted where all columns are read
+            _refuse_missing(table.source, missing)
+        again = any(kinds[name] == "category" for name in passed)
+    return values
 
 
 def _count_missing(arrow: Any, column: Any) -> int:
