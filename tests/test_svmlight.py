@@ -465,6 +465,38 @@ def test_compressed_equals_plain(monkeypatch, tmp_path, pack):
         assert_same_rows(read_svmlight(path), plain.X, plain.y)
 
 
+class Dribble(io.RawIOBase):
+    """A pipe that hands out its bytes one by one."""
+
+    def __init__(self, content):
+        self.content = io.BytesIO(content)
+
+    def readable(self):
+        """Say yes, as a stream has to."""
+        return True
+
+    def readinto(self, room):
+        """One byte."""
+        return self.content.readinto(memoryview(room)[:1])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd], ids=["plain", "gzip", "zstd"])
+def test_slow_pipes(pack):
+    """A pipe that gives one byte at a time is told apart and read as a file is."""
+    text = some_text(20)
+    plain = read(text)
+    assert_same_rows(read_svmlight(Dribble(pack(text))), plain.X, plain.y)
+
+
+def test_without_zstd(monkeypatch):
+    """Without a package for zstd, the message has the command that installs it."""
+    packed = zstd(some_text(20))
+    for module in ("zstandard", "compression", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(DataError, match=r"zstd needs a package; run: pip install 'widemargin\[zstd\]'"):
+        read(packed)
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".zst"])
 def test_written_reads_back(tmp_path, suffix):
     """What is written, compressed or not, reads back to the same bits, also by scikit-learn."""

@@ -9,8 +9,8 @@ import bz2
 import gzip
 import io
 import os
+import secrets
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -58,19 +58,22 @@ class Source(AbstractContextManager["Source"]):
             self._file = sys.stdin.buffer if isinstance(source, str | os.PathLike) else source
             self.name = "-" if isinstance(source, str | os.PathLike) else str(getattr(source, "name", "stream"))
         self._counted = _Counted(self._file)
-        peeked = io.BufferedReader(self._counted, 1 << 16)
+        plain = io.BufferedReader(self._counted, 1 << 16)
         try:
-            self.kind = magic(peeked.peek(8))
+            self.kind = magic(self._counted.look())
+            self._stream: Any = plain
+            if self.kind == "gzip":
+                self._stream = gzip.GzipFile(fileobj=plain)
+            elif self.kind == "bzip2":
+                self._stream = bz2.BZ2File(plain)
+            elif self.kind == "zstd":
+                self._stream = _open_zstd(plain, self.name)
         except OSError as error:
             self.close()
             raise DataError(self.name, *because(error)) from None
-        self._stream: Any = peeked
-        if self.kind == "gzip":
-            self._stream = gzip.GzipFile(fileobj=peeked)
-        elif self.kind == "bzip2":
-            self._stream = bz2.BZ2File(peeked)
-        elif self.kind == "zstd":
-            self._stream = _open_zstd(peeked, self.name)
+        except DataError:
+            self.close()
+            raise
 
     @property
     def compressed(self) -> bool:
@@ -159,13 +162,22 @@ class _Counted(io.RawIOBase):
     """A stream that counts the bytes read from it, and stays open when its reader goes."""
 
     def __init__(self, file: Any) -> None:
-        self.file, self.count = file, 0
+        self.file, self.count, self.first = file, 0, b""
+
+    def look(self) -> bytes:
+        """The first bytes, which a pipe may hand out one by one; they are still to be read."""
+        while len(self.first) < 8 and (more := self.file.read(8 - len(self.first))):
+            self.first += more
+        return self.first
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, room: Any) -> int:
-        if hasattr(self.file, "readinto"):
+        if self.first:
+            got = min(len(room), len(self.first))
+            room[:got], self.first = self.first[:got], self.first[got:]
+        elif hasattr(self.file, "readinto"):
             got = self.file.readinto(room) or 0
         else:
             data = self.file.read(len(room))
@@ -250,15 +262,12 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise DataError(str(target), "it is a directory", "name a file")
     temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
-        temporary = Path(name)
-        os.close(handle)
+        beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+        beside.touch(exist_ok=False)
+        temporary = beside
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # as any new file would have it
         temporary.replace(target)
         temporary = None
     except OSError as error:
