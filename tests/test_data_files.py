@@ -3,6 +3,7 @@ import gzip
 import io
 import os
 import sys
+import threading
 import types
 import zipfile
 
@@ -68,6 +69,7 @@ CONTENTS = {
     "svmlight": (b"+1 3:0.5 7:1\n-1 1:2\n", "a9a"),
     "svmlight with tabs": (b"+1\t3:0.5\t7:1\n-1 1:2\n", "tabs.txt"),
     "svmlight behind comments": (b"# one, two\n\n1 qid:1 3:0.5 # x,y\n2 qid:1 1:1\n", "news.t"),
+    "svmlight, first a label": (b"1\n2 1:1\n", "labels"),
     "csv": (b"a,b,label\n1,2,3\n", "data.txt"),
     "csv of text": (b"name;label\nAda: a;3\n", "data"),
     "tsv": (b"a\tb\tlabel\n1\t2\t3\n", "data.dat"),
@@ -233,6 +235,9 @@ def test_options_that_mean_nothing(tmp_path):
         if not is_table:
             with pytest.raises(DataError, match="names= means nothing"):
                 data.save(path, X, y, names=list("abcdefg"))
+        for read in (data.open, data.blocks):
+            with pytest.raises(DataError, match="-1 threads"):
+                read(path, threads=-1)
         with pytest.raises(DataError, match="rows=0"):
             list(data.blocks(path, rows=0))
     assert data.open(paths[".svm"], n_features=9).X.shape == (30, 9)
@@ -290,6 +295,25 @@ def test_a_directory_is_a_store(monkeypatch, tmp_path):
     assert data.open(tmp_path) is wanted
     parts = list(data.blocks(tmp_path, rows=1))
     assert [part.y.tolist() for part in parts] == [[0], [1]]
+
+
+def test_a_directory_without_stores(monkeypatch, tmp_path):
+    """Where there is no reader of stores, a directory is refused in one line."""
+    monkeypatch.setitem(sys.modules, "widemargin.data.store", None)
+    with pytest.raises(DataError, match="it is a directory, and stores cannot be read here; name a file"):
+        data.open(tmp_path)
+
+
+def test_a_named_pipe(tmp_path):
+    """A named pipe, which cannot be read twice, is read as the stream that it is."""
+    X, y = rows()
+    data.save(tmp_path / "d.svm", X, y)
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes((tmp_path / "d.svm").read_bytes()))
+    writer.start()
+    got = data.open(tmp_path / "pipe", n_features=7)
+    writer.join()
+    assert_array_equal(got.X.toarray(), X.toarray())
 
 
 def test_query_ids_and_standard_input(monkeypatch, tmp_path):

@@ -217,10 +217,25 @@ def test_typed_columns(tmp_path):
     assert_array_equal(got.X, rows)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_dictionaries_that_differ(tmp_path, rows):
+    """Batches whose dictionaries differ are the text that they stand for."""
+    batches = [
+        pa.record_batch({"c": pa.array(values).dictionary_encode(), "y": pa.array([0, 1])})
+        for values in (["b", "a"], ["c", "b"], ["a", "a"])
+    ]
+    with pa.ipc.new_stream(tmp_path / "t.arrow", batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    parts = list(data.blocks(tmp_path / "t.arrow", rows=rows))
+    assert parts[0].names == ("c=a", "c=b", "c=c")
+    assert np.vstack([dense(part.X) for part in parts]).argmax(axis=1).tolist() == [1, 0, 2, 1, 0, 0]
+
+
 BAD_TABLES = {
     "": ":1: the file is empty",
     "a,label\n": ": no rows; give a line for each row",
-    "a,b\n1,2\n": "no column is called label; name it with label=; the columns are 'a', 'b'",
+    "a,b\n1,2\n": "no column is called label; name it with label=, or give its number",
     "y,label,a\n1,2,3\n": "the columns 'y', 'label' may all be the label; name it with label=",
     "a,a,label\n1,2,3\n": "the column 'a' comes twice",
     "label\n1\n": "no columns besides the label",

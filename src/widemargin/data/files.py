@@ -18,7 +18,7 @@ from widemargin.data.dataset import Dataset
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import DataError
 from widemargin.data.streams import COMPRESSED, Source
-from widemargin.data.svmlight import ZeroBased, read_svmlight, stream_svmlight, write_svmlight
+from widemargin.data.svmlight import ZeroBased, count_threads, read_svmlight, stream_svmlight, write_svmlight
 from widemargin.data.table_files import write_table
 from widemargin.data.tables import read_table, stream_table
 
@@ -75,7 +75,7 @@ def open(
     dtype : float64 or float32
         Type of X.
     threads : int
-        At most so many parse; 0 for one per core.
+        At most so many parse; 0 for one per core. Tables are parsed by one, Parquet by all if this is 0.
     progress : callable, optional
         Called with the bytes read so far and the bytes of the file (0 if unknown), again and again.
 
@@ -84,6 +84,7 @@ def open(
     A `Dataset`. Whatever is wrong with the file or the options raises a `DataError`.
 
     """
+    count_threads(threads)
     form = _format(path, label, encoding, zero_based)
     if form == "svmlight":
         return _from_text(
@@ -93,7 +94,8 @@ def open(
             path,
         )
     if form in TABLES:
-        data = read_table(path, form, label=label, encoding=encoding, dtype=dtype, progress=progress)
+        options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
+        data = read_table(path, form, label=label, encoding=encoding, **options)
     elif form == "store":
         data = _open_store(path)
     else:
@@ -125,13 +127,14 @@ def blocks(
     """
     if rows < 1:
         raise DataError(str(source), f"rows={rows}", "a block has at least one row")
+    count_threads(threads)
     form = _format(source, label, encoding, zero_based)
+    options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
     if form == "svmlight":
-        options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
         parts = stream_svmlight(source, rows=rows, n_features=n_features, zero_based=zero_based, **options)
         return (_from_text(part, source) for part in parts)
     if form in TABLES:
-        found = stream_table(source, form, rows=rows, label=label, encoding=encoding, dtype=dtype, progress=progress)
+        found = stream_table(source, form, rows=rows, label=label, encoding=encoding, **options)
     else:
         found = _stream_arrays(Path(os.fspath(source)), form, rows, dtype, progress)  # type: ignore[arg-type]
     return (_check_width(data, n_features) for data in found)
@@ -230,30 +233,33 @@ def _format(source: PathLike | IO[bytes], label: object, encoding: object, zero_
 
 
 def _sniff(source: PathLike | IO[bytes], has_encoding: bool) -> str:
+    stream = "csv" if has_encoding else "svmlight"
     if not isinstance(source, str | os.PathLike) or os.fspath(source) == "-":
-        return "csv" if has_encoding else "svmlight"
+        return stream
     path = Path(source)
     if path.is_dir():
         return "store"
     inner = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
     if inner.suffix.lower() in FORMATS:
         return FORMATS[inner.suffix.lower()]
+    if path.exists() and not path.is_file():  # a pipe gives its bytes once
+        return stream
     with Source(source) as file:
         if file.kind is not None and not file.compressed:
             return BY_MAGIC.get(file.kind, "svmlight")  # which then says what the file looks like
         lines = file.head(1 << 16).splitlines()
     line = next((line for line in lines if line.strip() and not line.lstrip().startswith(b"#")), b"")
-    tokens = line.partition(b"#")[0].split()
-    if all(re.match(rb"(\d+|qid):", token) for token in tokens[1:]) and not re.search(rb"[,;\t]", line.strip()):
-        return "svmlight"
-    pairs = sum(bool(re.match(rb"\d+:", token)) for token in tokens[1:])
-    return "csv" if re.search(rb"[,;\t]", line.strip()) and 2 * pairs < len(tokens) - 1 + (pairs == 0) else "svmlight"
+    pairs = line.partition(b"#")[0].split()[1:]
+    looks_like_pairs = bool(pairs) and all(re.match(rb"(\d+|qid):", token) for token in pairs)
+    return "csv" if re.search(rb"[,;\t]", line.strip()) and not looks_like_pairs else "svmlight"
 
 
 def _open_store(path: PathLike) -> Dataset:
     try:
         store = import_module("widemargin.data.store")
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name != "widemargin.data.store":
+            raise
         raise DataError(os.fspath(path), "it is a directory, and stores cannot be read here", "name a file") from None
     return store.open_store(path)  # type: ignore[no-any-return]
 

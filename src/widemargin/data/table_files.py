@@ -44,9 +44,11 @@ def need_pyarrow(source: str) -> Any:
 class Table:
     """A table in a file: its column names, and its batches as often as they are asked for (a stream: once)."""
 
-    def __init__(self, source: str | os.PathLike[str] | IO[bytes], kind: str, *, header: bool = True) -> None:
-        self.path, self.kind, self.header = source, kind, header
-        self.once = not isinstance(source, str | os.PathLike) or os.fspath(source) == "-"
+    def __init__(
+        self, source: str | os.PathLike[str] | IO[bytes], kind: str, *, header: bool = True, threads: int = 0
+    ) -> None:
+        self.path, self.kind, self.header, self.threads = source, kind, header, threads
+        self.once = not isinstance(source, str | os.PathLike) or os.fspath(source) == "-" or _is_pipe(source)
         self.source = (
             str(getattr(source, "name", "stream")) if not isinstance(source, str | os.PathLike) else str(source)
         )
@@ -121,10 +123,10 @@ class Table:
             if self.kind == "parquet":
                 file = self._open_parquet()
                 total, rows = max(1, file.metadata.num_rows), 0
-                for batch in file.iter_batches(batch_size=BATCH, columns=list(columns)):
+                for batch in file.iter_batches(BATCH, columns=list(columns), use_threads=self.threads == 0):
                     rows += batch.num_rows
                     self.done = self.size * rows // total
-                    yield batch.select(list(columns))
+                    yield self._plain(batch, columns)
             else:
                 reader = self._open_arrow()
                 count = getattr(reader, "num_record_batches", None)
@@ -133,7 +135,13 @@ class Table:
                     batch.validate(full=True)  # offsets are taken on trust otherwise
                     self.done = self.size * k // count if count else 0
                     for begin in range(0, batch.num_rows, BATCH):
-                        yield batch.slice(begin, BATCH).select(list(columns))
+                        yield self._plain(batch.slice(begin, BATCH), columns)
+
+    def _plain(self, batch: Any, columns: Names) -> Any:
+        """These columns, without dictionaries, which may differ from batch to batch."""
+        arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
+        arrays = [a.dictionary_decode() if self.arrow.types.is_dictionary(a.type) else a for a in arrays]
+        return self.arrow.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _csv_batches(self, columns: Names) -> Iterator[Any]:
         from pyarrow import csv as arrow_csv
@@ -186,6 +194,10 @@ class Table:
         """Close a stream's reader."""
         if self._opened is not None:
             self._opened.close()
+
+
+def _is_pipe(path: str | os.PathLike[str]) -> bool:
+    return Path(path).exists() and not Path(path).is_file()
 
 
 def write_table(path: Path, kind: str, X: Any, y: NDArray[Any] | None, names: Names | None) -> None:

@@ -39,7 +39,8 @@ def _label_of(table: Table, label: str | int | None) -> str:
     found = [name for name in table.names if name.lower() in LABELS]
     if len(found) != 1:
         what = f"the columns {listed(found)} may all be the label" if found else "no column is called label"
-        raise DataError(table.source, what, f"name it with label=; the columns are {listed(table.names)}")
+        advice = "name it with label=, or give its number if the file has no line of names"
+        raise DataError(table.source, what, f"{advice}; the columns are {listed(table.names)}")
     return found[0]
 
 
@@ -317,10 +318,11 @@ def _open(
     label: str | int | None,
     encoding: Encoding | None,
     dtype: DTypeLike,
+    threads: int,
     progress: Progress | None,
 ) -> Encoder:
     header = encoding.header if encoding is not None else not isinstance(label, int)
-    table = Table(source, kind, header=header)
+    table = Table(source, kind, header=header, threads=threads)
     if encoding is None:
         if table.once:
             raise DataError(table.source, "a table from a stream needs encoding=", "learn one from a file first")
@@ -335,10 +337,11 @@ def read_table(
     label: str | int | None = None,
     encoding: Encoding | None = None,
     dtype: DTypeLike = np.float64,
+    threads: int = 0,
     progress: Progress | None = None,
 ) -> Dataset:
     """All rows of a table."""
-    encoder = _open(source, kind, label, encoding, dtype, progress)
+    encoder = _open(source, kind, label, encoding, dtype, threads, progress)
     table, parts, labels, row = encoder.table, [], [], 0
     missing = dict.fromkeys(encoder.read, 0)
     for batch in table.batches(encoder.read):
@@ -367,10 +370,11 @@ def stream_table(
     label: str | int | None = None,
     encoding: Encoding | None = None,
     dtype: DTypeLike = np.float64,
+    threads: int = 0,
     progress: Progress | None = None,
 ) -> Iterator[Dataset]:
     """The rows of a table in blocks of `rows`, one in memory at a time; without `encoding` the file is read twice."""
-    encoder = _open(source, kind, label, encoding, dtype, progress)
+    encoder = _open(source, kind, label, encoding, dtype, threads, progress)
     table, arrow, waiting, row = encoder.table, encoder.arrow, [], 0
 
     def block(batches: list[Any], size: int) -> Dataset:
