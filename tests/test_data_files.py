@@ -290,7 +290,7 @@ def test_a_directory_is_a_store(monkeypatch, tmp_path):
     """A directory goes to the store's own reader."""
     store = types.ModuleType("widemargin.data.store")
     wanted = Dataset(np.ones((2, 3)), np.array([0, 1]), source="s")
-    store.open_store = lambda path: wanted
+    store.open_store = lambda path, *, threads: wanted
     monkeypatch.setitem(sys.modules, "widemargin.data.store", store)
     assert data.open(tmp_path) is wanted
     parts = list(data.blocks(tmp_path, rows=1))

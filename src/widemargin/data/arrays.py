@@ -31,9 +31,9 @@ def read_npy(path: Path, *, dtype: DTypeLike = np.float64, mapped: bool = False)
     """Dense rows; left on the disk if `mapped`."""
     X = _read_array(path, mapped=mapped)
     if X.ndim != 2:
-        raise DataError(str(path), f"an array of {X.ndim} dimensions", "X needs rows and columns")
+        raise DataError.at(str(path), f"an array of {X.ndim} dimensions", "X needs rows and columns")
     if X.dtype.kind not in "biuf":
-        raise DataError(str(path), f"an array of type {X.dtype}", "X needs numbers")
+        raise DataError.at(str(path), f"an array of type {X.dtype}", "X needs numbers")
     if not mapped:
         X = _finite(path, X.astype(dtype, copy=False))
     return Dataset(X, _labels(path, X.shape[0], None), source=str(path))
@@ -48,15 +48,15 @@ def read_npz(path: Path, *, dtype: DTypeLike = np.float64) -> Dataset:
                 with archive.open(entry) as file:
                     arrays[entry.filename.removesuffix(".npy")] = _read_stream(path, file, entry.file_size)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise DataError(str(path), f"not a sound npz file ({error})", "write it again") from None
+        raise DataError.at(str(path), f"not a sound npz file ({error})", "write it again") from None
     except OSError as error:
-        raise DataError(str(path), *because(error)) from None
+        raise DataError.at(str(path), *because(error)) from None
     missing = {"data", "indices", "indptr", "shape"} - set(arrays)
     if missing:
-        raise DataError(str(path), f"no array {min(missing)!r} in the npz", "write CSR with scipy.sparse.save_npz")
+        raise DataError.at(str(path), f"no array {min(missing)!r} in the npz", "write CSR with scipy.sparse.save_npz")
     kind = arrays["format"].item() if "format" in arrays and arrays["format"].ndim == 0 else b"csr"
     if kind not in (b"csr", "csr"):
-        raise DataError(str(path), f"a matrix in the format {kind!r}", "save it as CSR: save_npz(path, X.tocsr())")
+        raise DataError.at(str(path), f"a matrix in the format {kind!r}", "save it as CSR: save_npz(path, X.tocsr())")
     X = _checked_csr(path, arrays, dtype)
     return Dataset(X, _labels(path, X.shape[0], arrays.get("y")), source=str(path))
 
@@ -69,9 +69,9 @@ def _checked_csr(path: Path, arrays: dict[str, NDArray[Any]], dtype: DTypeLike) 
     sound = sound and 0 <= shape[0] == len(starts) - 1 and shape[1] >= 1 and starts[0] == 0
     sound = sound and starts[-1] == len(data) and bool((starts[1:] >= starts[:-1]).all())
     if not sound:
-        raise DataError(str(path), "the arrays of the npz do not make a CSR matrix", "write it again")
+        raise DataError.at(str(path), "the arrays of the npz do not make a CSR matrix", "write it again")
     if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < int(shape[1]):
-        raise DataError(str(path), f"an index outside of the {shape[1]} columns", "write it again")
+        raise DataError.at(str(path), f"an index outside of the {shape[1]} columns", "write it again")
     values = _finite(path, data.astype(dtype, copy=False))
     return csr_array((values, indices, starts), shape=(int(shape[0]), int(shape[1])))
 
@@ -79,7 +79,7 @@ def _checked_csr(path: Path, arrays: dict[str, NDArray[Any]], dtype: DTypeLike) 
 def _finite(path: Path, values: NDArray[Any]) -> NDArray[Any]:
     if not np.isfinite(values).all():
         bad = values.size - int(np.count_nonzero(np.isfinite(values)))
-        raise DataError(str(path), f"{bad:,} values are nan or infinite", "remove or replace them")
+        raise DataError.at(str(path), f"{bad:,} values are nan or infinite", "remove or replace them")
     return values
 
 
@@ -90,9 +90,9 @@ def _labels(path: Path, n: int, y: NDArray[Any] | None) -> NDArray[Any] | None:
             return None
         path, y = beside, _read_array(beside)
     if y.shape != (n,):
-        raise DataError(str(path), f"labels of shape {y.shape} for {n} rows", "give one label per row")
+        raise DataError.at(str(path), f"labels of shape {y.shape} for {n} rows", "give one label per row")
     if y.dtype.kind not in "biufU" or (y.dtype.kind == "f" and not np.isfinite(y).all()):
-        raise DataError(str(path), f"labels of type {y.dtype} that are no names or finite numbers", "replace them")
+        raise DataError.at(str(path), f"labels of type {y.dtype} that are no names or finite numbers", "replace them")
     return y
 
 
@@ -104,7 +104,7 @@ def _read_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
             _check_size(path, file, os.fstat(file.fileno()).st_size)
         return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except OSError as error:
-        raise DataError(str(path), *because(error)) from None
+        raise DataError.at(str(path), *because(error)) from None
 
 
 def _read_stream(path: Path, file: Any, size: int) -> NDArray[Any]:
@@ -116,7 +116,7 @@ def _read_stream(path: Path, file: Any, size: int) -> NDArray[Any]:
     while filled < len(room):
         got = file.readinto(room[filled : filled + (1 << 24)])
         if not got:
-            raise DataError(str(path), "the array ends too early", "write the file again")
+            raise DataError.at(str(path), "the array ends too early", "write the file again")
         filled += got
     return flat.reshape(shape, order="F" if fortran else "C")
 
@@ -130,21 +130,23 @@ def _check_size(path: Path, file: Any, size: int) -> tuple[tuple[int, ...], bool
         shape, fortran, dtype = read(file)
     except ValueError as error:
         what = str(error).splitlines()[0][:80]
-        raise DataError(str(path), f"not a sound npy array ({what})", "write it with numpy.save") from None
+        raise DataError.at(str(path), f"not a sound npy array ({what})", "write it with numpy.save") from None
     if dtype.hasobject:
-        raise DataError(str(path), "an array of Python objects", "save numbers or text")
+        raise DataError.at(str(path), "an array of Python objects", "save numbers or text")
     if dtype.itemsize * int(np.prod(shape, dtype=object)) != size - file.tell():
-        raise DataError(str(path), f"its header speaks of shape {shape}, its size does not", "write the file again")
+        raise DataError.at(str(path), f"its header speaks of shape {shape}, its size does not", "write the file again")
     return shape, fortran, dtype
 
 
 def write_npy(path: Path, X: Any, y: NDArray[Any] | None) -> None:
     """Dense rows, the labels beside them."""
     if issparse(X):
-        raise DataError(str(path), "X is sparse, .npy is dense", "save it as .npz, or save X.toarray()")
+        raise DataError.at(str(path), "X is sparse, .npy is dense", "save it as .npz, or save X.toarray()")
     beside = labels_beside(path)
     if y is None and beside.exists():
-        raise DataError(str(path), f"{beside.name} beside it would be taken for its labels", "remove that file first")
+        raise DataError.at(
+            str(path), f"{beside.name} beside it would be taken for its labels", "remove that file first"
+        )
     with aside(path) as temporary:
         with temporary.open("wb") as file:
             np.save(file, np.asarray(X), allow_pickle=False)

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from widemargin.data.encoding import Encoding
+from widemargin.data.errors import DataError
+
+__all__ = ["DataError", "Dataset", "stack"]
 
 
 @dataclass(frozen=True)

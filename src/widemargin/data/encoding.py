@@ -80,7 +80,7 @@ class Encoding:
 
         def need(condition: object, what: str) -> None:
             if not condition:
-                raise DataError(source, f"the encoding {what}", "take one that to_json wrote")
+                raise DataError.at(source, f"the encoding {what}", "take one that to_json wrote")
 
         need(isinstance(data, Mapping), "is not an object")
         need(set(data) == {"columns", "label", "label_kind", "header"}, "has not the fields of one")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 
 class DataError(ValueError):
-    """A data file, or an option for one, is at fault. The message is one line; `source` and `line` say where."""
+    """Data that cannot be used, or an option that means nothing to them: one line, `where: what; what to do`."""
 
-    def __init__(self, source: str, what: str, advice: str, *, line: int | None = None) -> None:
-        self.source, self.what, self.advice, self.line = source, what, advice, line
+    source: str = ""
+    line: int | None = None
+    what: str = ""
+    advice: str = ""
+
+    @classmethod
+    def at(cls, source: str, what: str, advice: str, *, line: int | None = None) -> DataError:
+        """The error of a file, with the line if it is known."""
         place = printable(source, 500) if line is None else f"{printable(source, 500)}:{line}"
-        super().__init__(f"{place}: {what}; {advice}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.source, self.what, self.advice, self.line)
-
-
-def _rebuild(source: str, what: str, advice: str, line: int | None) -> DataError:
-    return DataError(source, what, advice, line=line)
+        error = cls(f"{place}: {what}; {advice}")
+        error.source, error.line, error.what, error.advice = source, line, what, advice
+        return error
 
 
 def printable(text: str, most: int = 20) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -73,7 +74,7 @@ def open(
     zero_based : bool or 'auto'
         For svmlight text, whether columns count from 0; 'auto' takes 0 if any index is 0, else 1.
     dtype : float64 or float32
-        Type of X.
+        Type of X; a store keeps its own.
     threads : int
         At most so many parse; 0 for one per core. Tables are parsed by one, Parquet by all if this is 0.
     progress : callable, optional
@@ -97,7 +98,7 @@ def open(
         options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
         data = read_table(path, form, label=label, encoding=encoding, **options)
     elif form == "store":
-        data = _open_store(path)
+        data = _open_store(path, threads)
     else:
         _check_dtype(path, dtype)
         data = (read_npy if form == "npy" else read_npz)(Path(path), dtype=dtype)
@@ -126,7 +127,7 @@ def blocks(
     seen so far.
     """
     if rows < 1:
-        raise DataError(str(source), f"rows={rows}", "a block has at least one row")
+        raise DataError.at(str(source), f"rows={rows}", "a block has at least one row")
     count_threads(threads)
     form = _format(source, label, encoding, zero_based)
     options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
@@ -144,14 +145,15 @@ def _stream_arrays(path: Path, form: str, rows: int, dtype: DTypeLike, progress:
     """Blocks of what is an array already; dense ones are left on the disk until they are asked for."""
     _check_dtype(path, dtype)
     data = read_npy(path, mapped=True) if form == "npy" else open(path, dtype=dtype)
+    if form == "store":  # all rows, mapped
+        data = replace(data, X=getattr(data.X, "X", data.X))
     n = data.X.shape[0]
     for begin in range(0, n, rows):
         part = data.part(begin, begin + rows)
-        if form == "npy":
-            block = np.array(part.X, dtype=dtype)
-            if not np.isfinite(block).all():
-                raise DataError(str(path), f"rows {begin:,} to {begin + len(block):,} hold nan or inf", "replace them")
-            part = Dataset(block, part.y, source=part.source)
+        part = replace(part, X=part.X.astype(dtype, copy=form == "npy"))
+        if form == "npy" and not np.isfinite(part.X).all():
+            what = f"rows {begin:,} to {begin + part.X.shape[0]:,} hold nan or inf"
+            raise DataError.at(str(path), what, "replace them")
         yield part
         if progress is not None:
             size = os.path.getsize(path)
@@ -191,7 +193,7 @@ def save(
     form = FORMATS.get((target.with_suffix("") if packed else target).suffix.lower())
     if form is None or (packed and form not in ("svmlight", "csv")):
         known = ", ".join(FORMATS)
-        raise DataError(
+        raise DataError.at(
             name, f"no format ends in '{target.suffix}'", f"use one of {known}; text may add .gz, .bz2, .zst"
         )
     for option, given, serves in (
@@ -200,14 +202,16 @@ def save(
         ("zero_based=True", zero_based, form == "svmlight"),
     ):
         if given and not serves:
-            raise DataError(name, f"{option} means nothing to {form} files", "leave it out")
+            raise DataError.at(name, f"{option} means nothing to {form} files", "leave it out")
     X = _rows_to_write(name, X)
     labels = _labels_to_write(name, y, X.shape[0])
     if form == "svmlight":
         write_svmlight(path, X, labels, qid=qid, zero_based=zero_based)
     elif form in TABLES:
         if names is not None and (len(names) != X.shape[1] or len(set(names)) != len(names)):
-            raise DataError(name, f"{len(names)} names for {X.shape[1]} columns", "give each column a name of its own")
+            raise DataError.at(
+                name, f"{len(names)} names for {X.shape[1]} columns", "give each column a name of its own"
+            )
         write_table(target, form, X, labels, None if names is None else tuple(names))
     else:
         (write_npy if form == "npy" else write_npz)(target, X, labels)
@@ -228,7 +232,7 @@ def _format(source: PathLike | IO[bytes], label: object, encoding: object, zero_
         (f"zero_based={zero_based!r}", zero_based != "auto", form == "svmlight"),
     ):
         if given and not serves:
-            raise DataError(name, f"{option} means nothing to {form} files", "leave it out")
+            raise DataError.at(name, f"{option} means nothing to {form} files", "leave it out")
     return form
 
 
@@ -254,24 +258,28 @@ def _sniff(source: PathLike | IO[bytes], has_encoding: bool) -> str:
     return "csv" if re.search(rb"[,;\t]", line.strip()) and not looks_like_pairs else "svmlight"
 
 
-def _open_store(path: PathLike) -> Dataset:
+def _open_store(path: PathLike, threads: int) -> Dataset:
     try:
         store = import_module("widemargin.data.store")
     except ModuleNotFoundError as error:
         if error.name != "widemargin.data.store":
             raise
-        raise DataError(os.fspath(path), "it is a directory, and stores cannot be read here", "name a file") from None
-    return store.open_store(path)  # type: ignore[no-any-return]
+        raise DataError.at(
+            os.fspath(path), "it is a directory, and stores cannot be read here", "name a file"
+        ) from None
+    return store.open_store(path, threads=count_threads(threads))  # type: ignore[no-any-return]
 
 
 def _check_dtype(path: PathLike, dtype: DTypeLike) -> None:
     if np.dtype(dtype) not in (np.float32, np.float64):
-        raise DataError(os.fspath(path), f"dtype={np.dtype(dtype)}", "use float64 or float32")
+        raise DataError.at(os.fspath(path), f"dtype={np.dtype(dtype)}", "use float64 or float32")
 
 
 def _check_width(data: Dataset, n_features: int | None) -> Dataset:
     if n_features is not None and data.X.shape[1] != n_features:
-        raise DataError(data.source, f"{data.X.shape[1]} columns, asked for were {n_features}", "give the right file")
+        raise DataError.at(
+            data.source, f"{data.X.shape[1]} columns, asked for were {n_features}", "give the right file"
+        )
     return data
 
 
@@ -279,13 +287,13 @@ def _rows_to_write(name: str, matrix: Any) -> Any:
     sparse: bool = issparse(matrix)
     X: Any = matrix.tocsr() if sparse else np.asarray(matrix)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise DataError(name, f"X has {X.ndim} dimensions and type {X.dtype}", "give rows of numbers")
+        raise DataError.at(name, f"X has {X.ndim} dimensions and type {X.dtype}", "give rows of numbers")
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if 0 in X.shape:
-        raise DataError(name, f"X has shape {X.shape}", "give at least one row and one column")
+        raise DataError.at(name, f"X has shape {X.shape}", "give at least one row and one column")
     if not np.isfinite(X.data if sparse else X).all():
-        raise DataError(name, "X holds nan or inf", "remove or replace them")
+        raise DataError.at(name, "X holds nan or inf", "remove or replace them")
     return X
 
 
@@ -296,7 +304,7 @@ def _labels_to_write(name: str, y: ArrayLike | None, n: int) -> NDArray[Any] | N
     if labels.dtype == object and all(isinstance(label, str) for label in labels.ravel().tolist()):
         labels = labels.astype(np.str_)
     if labels.shape != (n,):
-        raise DataError(name, f"y has shape {labels.shape} for {n} rows", "give one label per row")
+        raise DataError.at(name, f"y has shape {labels.shape} for {n} rows", "give one label per row")
     if labels.dtype.kind not in "biufU" or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
-        raise DataError(name, f"labels of type {labels.dtype} that are no names or finite numbers", "replace them")
+        raise DataError.at(name, f"labels of type {labels.dtype} that are no names or finite numbers", "replace them")
     return labels

@@ -51,7 +51,7 @@ class Source(AbstractContextManager["Source"]):
             try:
                 self._file: Any = io.FileIO(source)
             except OSError as error:
-                raise DataError(self.name, *because(error)) from None
+                raise DataError.at(self.name, *because(error)) from None
             self._owned = True
             self.size = os.fstat(self._file.fileno()).st_size
         else:
@@ -70,7 +70,7 @@ class Source(AbstractContextManager["Source"]):
                 self._stream = _open_zstd(plain, self.name)
         except OSError as error:
             self.close()
-            raise DataError(self.name, *because(error)) from None
+            raise DataError.at(self.name, *because(error)) from None
         except DataError:
             self.close()
             raise
@@ -126,23 +126,23 @@ class Source(AbstractContextManager["Source"]):
         try:
             return call(argument)
         except EOFError:
-            raise DataError(
+            raise DataError.at(
                 self.name, f"the {self.kind} data end too early", "get the whole file, or compress it again"
             ) from None
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(
+            raise DataError.at(
                 self.name, f"the gzip data are corrupt ({error})", "get or compress the file again"
             ) from None
         except OSError as error:
             if error.errno is None:  # bz2's way to say it
-                raise DataError(
+                raise DataError.at(
                     self.name, f"the {self.kind} data are corrupt ({error})", "get or compress the file again"
                 ) from None
-            raise DataError(self.name, *because(error)) from None
+            raise DataError.at(self.name, *because(error)) from None
         except Exception as error:
             if type(error).__name__ != "ZstdError":
                 raise
-            raise DataError(
+            raise DataError.at(
                 self.name, f"the zstd data are corrupt ({error})", "get or compress the file again"
             ) from None
 
@@ -226,7 +226,7 @@ def _zstd(name: str) -> Any:
         try:
             import zstandard
         except ImportError:
-            raise DataError(name, "zstd needs a package", "run: pip install 'widemargin[zstd]'") from None
+            raise DataError.at(name, "zstd needs a package", "run: pip install 'widemargin[zstd]'") from None
         return zstandard
 
 
@@ -259,7 +259,7 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new file beside `path` to write to, which then takes its place; removed if anything fails."""
     target = Path(path)
     if target.is_dir():
-        raise DataError(str(target), "it is a directory", "name a file")
+        raise DataError.at(str(target), "it is a directory", "name a file")
     temporary: Path | None = None
     try:
         beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
@@ -272,7 +272,7 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary = None
     except OSError as error:
         advice = "make room, or write elsewhere" if error.errno in (28, 122) else "write elsewhere"
-        raise DataError(str(target), f"it cannot be written: {because(error)[0]}", advice) from None
+        raise DataError.at(str(target), f"it cannot be written: {because(error)[0]}", advice) from None
     finally:
         if temporary is not None:
             with suppress(OSError):

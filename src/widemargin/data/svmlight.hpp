@@ -33,10 +33,14 @@ namespace widemargin::svmlight {
 // Bytes that must be readable behind a chunk: digits are taken eight at a time.
 constexpr Index padding = 16;
 
-// What can be wrong with a line, by the names that svmlight.py gives messages to. `narrow` is not wrong: an index needs 64 bits.
-enum class Fault { none, label, labels, pair, truncated, value, infinite, negative, large, order, zero, wide, qid, mixed, narrow };
-constexpr const char* fault_names[] = {"none",  "label",    "labels", "pair",  "truncated", "value", "infinite", "negative",
-                                       "large", "order", "zero",   "wide",  "qid",       "mixed", "narrow"};
+// What can be wrong with a line, by the names that svmlight.py gives messages to. `narrow` is not wrong: an index needs
+// 64 bits.
+enum class Fault {
+    none, label, labels, pair, truncated, value, infinite, negative, large, order, zero, wide, qid, mixed, narrow
+};
+constexpr const char* fault_names[] = {"none",     "label",    "labels", "pair",  "truncated",
+                                       "value",    "infinite", "negative", "large", "order",
+                                       "zero",     "wide",     "qid",    "mixed", "narrow"};
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 inline bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
@@ -237,6 +241,8 @@ struct Problem {
 };
 
 struct Piece {
+    Piece(const char* begin, const char* end) : begin(begin), end(end) {}
+
     const char *begin, *end;
     Index lines = 0, pairs = 0;          // counted: bounds of the rows and the non-zeros
     Index row = 0, pair = 0;             // where they are written
@@ -281,7 +287,7 @@ class Parser {
         std::vector<Piece> pieces;
         while (begin < end) {
             const char* cut = end - begin <= piece_size ? end : line_end(begin + piece_size - 1) + 1;
-            pieces.push_back({begin, cut});
+            pieces.emplace_back(begin, cut);
             begin = cut;
         }
         const int number = static_cast<int>(pieces.size());

@@ -92,7 +92,7 @@ def stream_svmlight(
     columns as were seen up to its end.
     """
     if rows < 1:
-        raise DataError(str(path), f"rows={rows}", "a block has at least one row")
+        raise DataError.at(str(path), f"rows={rows}", "a block has at least one row")
     with Source(path) as source:
         reader = _Reader(source, n_features, zero_based, dtype, threads, progress)
         waiting: list[Parsed] = []
@@ -144,11 +144,11 @@ class _Reader:
         progress: Progress | None,
     ) -> None:
         if n_features is not None and not 1 <= n_features < 1 << 62:
-            raise DataError(source.name, f"n_features={n_features}", "give the number of columns, at least 1")
+            raise DataError.at(source.name, f"n_features={n_features}", "give the number of columns, at least 1")
         if zero_based not in (True, False, "auto"):
-            raise DataError(source.name, f"zero_based={zero_based!r}", "give True, False or 'auto'")
+            raise DataError.at(source.name, f"zero_based={zero_based!r}", "give True, False or 'auto'")
         if np.dtype(dtype) not in (np.float32, np.float64):
-            raise DataError(source.name, f"dtype={np.dtype(dtype)}", "use float64 or float32")
+            raise DataError.at(source.name, f"dtype={np.dtype(dtype)}", "use float64 or float32")
         if source.kind is not None and not source.compressed:
             raise _looks_like(source.name, source.kind)
         self.source, self.n_features, self.zero_based, self.progress = source, n_features, zero_based, progress
@@ -170,7 +170,7 @@ class _Reader:
                 with memoryview(buffer) as view:
                     got = self.source.readinto(view[filled:room])
             except DataError as error:  # of the compressed data: say how far they were good
-                raise DataError(error.source, error.what, error.advice, line=self.parser.lines + 1) from None
+                raise DataError.at(error.source, error.what, error.advice, line=self.parser.lines + 1) from None
             if not self.read and got:
                 self.read = True
                 self._check_start(buffer)
@@ -183,7 +183,7 @@ class _Reader:
             if cut:
                 self._parse(buffer, cut)
             elif filled >= LONGEST_LINE:
-                raise DataError(
+                raise DataError.at(
                     self.source.name,
                     f"a line of more than {LONGEST_LINE >> 20} MB",
                     "give one row per line; are the line ends missing?",
@@ -226,7 +226,7 @@ class _Reader:
         """Raise if the source held no rows."""
         if not self.rows:
             what = "no rows, only comments and blank lines" if self.read else "the file is empty"
-            raise DataError(self.source.name, what, "give lines like `1 3:0.5 7:2`", line=1)
+            raise DataError.at(self.source.name, what, "give lines like `1 3:0.5 7:2`", line=1)
 
     def _describe(self, fault: str, line: int, token: bytes, number: int) -> DataError:
         junk = any(byte < 32 for byte in token) or _is_no_text(token)
@@ -258,7 +258,7 @@ class _Reader:
                     "give every line a qid, or none",
                 ),
             }[fault]
-        return DataError(self.source.name, what, advice, line=line)
+        return DataError.at(self.source.name, what, advice, line=line)
 
 
 def _is_no_text(token: bytes) -> bool:
@@ -270,14 +270,16 @@ def _is_no_text(token: bytes) -> bool:
 
 
 def _looks_like(name: str, kind: str) -> DataError:
-    return DataError(name, f"the file is not text but looks like {kind}", "name it by its format, or give text", line=1)
+    return DataError.at(
+        name, f"the file is not text but looks like {kind}", "name it by its format, or give text", line=1
+    )
 
 
 def count_threads(threads: int) -> int:
     """As many as asked for; for 0, one for each core that this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if threads < 0:
-        raise DataError("threads", f"{threads} threads", "give a number of at least 1, or 0 for all cores")
+        raise DataError.at("threads", f"{threads} threads", "give a number of at least 1, or 0 for all cores")
     return min(threads, 4 * cores) or cores
 
 
@@ -299,13 +301,13 @@ def write_svmlight(
     labels = _numbers(name, np.zeros(n) if y is None else y, n)
     qids = None if qid is None else np.ascontiguousarray(qid, dtype=np.int64)
     if qids is not None and qids.shape != (n,):
-        raise DataError(name, f"qid has shape {qids.shape} for {n} rows", "give one whole number per row")
+        raise DataError.at(name, f"qid has shape {qids.shape} for {n} rows", "give one whole number per row")
     with written(Path(path)) as file:
         for begin, end in _spans(X):
             block = as_csr(X[begin:end])
             if not np.isfinite(block.data).all():
                 bad = begin + int(np.searchsorted(block.indptr, np.argmin(np.isfinite(block.data)), "right")) - 1
-                raise DataError(name, f"row {bad} of X holds nan or inf", "remove or replace it")
+                raise DataError.at(name, f"row {bad} of X holds nan or inf", "remove or replace it")
             file.write(
                 _core.svmlight_text(
                     block.data,
@@ -323,12 +325,12 @@ def write_svmlight(
 def _numbers(name: str, y: Any, n: int) -> NDArray[np.float64]:
     labels = np.asarray(y)
     if labels.shape != (n,):
-        raise DataError(name, f"y has shape {labels.shape} for {n} rows", "give one label per row")
+        raise DataError.at(name, f"y has shape {labels.shape} for {n} rows", "give one label per row")
     if labels.dtype.kind not in "biuf":
-        raise DataError(name, f"labels of type {labels.dtype}", "svmlight has numbers as labels; encode them")
+        raise DataError.at(name, f"labels of type {labels.dtype}", "svmlight has numbers as labels; encode them")
     numbers = np.ascontiguousarray(labels, dtype=np.float64)
     if not np.isfinite(numbers).all():
-        raise DataError(name, f"label {int(np.argmin(np.isfinite(numbers)))} is not finite", "remove or replace it")
+        raise DataError.at(name, f"label {int(np.argmin(np.isfinite(numbers)))} is not finite", "remove or replace it")
     return numbers
 
 

@@ -37,7 +37,7 @@ def need_pyarrow(source: str) -> Any:
         import pyarrow
         import pyarrow.compute  # so that pyarrow.compute is there
     except ImportError:
-        raise DataError(source, "tables need pyarrow", "run: pip install 'widemargin[tables]'") from None
+        raise DataError.at(source, "tables need pyarrow", "run: pip install 'widemargin[tables]'") from None
     return pyarrow
 
 
@@ -59,7 +59,9 @@ class Table:
             self.names, self.types = self._look()
         twice = [name for k, name in enumerate(self.names) if name in self.names[:k]]
         if twice:
-            raise DataError(self.source, f"the column {quote(twice[0])} comes twice", "give each column its own name")
+            raise DataError.at(
+                self.source, f"the column {quote(twice[0])} comes twice", "give each column its own name"
+            )
 
     @property
     def is_text(self) -> bool:
@@ -78,22 +80,24 @@ class Table:
 
     def _look_at_csv(self, source: Source) -> tuple[Names, dict[str, Any]]:
         if source.kind is not None and not source.compressed:
-            raise DataError(self.source, f"the file is not text but looks like {source.kind}", "name it by its format")
+            raise DataError.at(
+                self.source, f"the file is not text but looks like {source.kind}", "name it by its format"
+            )
         size = 1 << 16
         while b"\n" not in (head := source.head(size)) and len(head) == size and size < LONGEST_HEADER:
             size *= 2
         if not head.strip():
-            raise DataError(
+            raise DataError.at(
                 self.source, "the file is empty", "give a line of column names and a line for each row", line=1
             )
         if b"\0" in head:
-            raise DataError(
+            raise DataError.at(
                 self.source, "the file looks like binary data", "give text, or name it by its format", line=1
             )
         try:
             text = head.decode("utf-8-sig", "strict" if len(head) < size else "ignore")
         except UnicodeDecodeError:
-            raise DataError(self.source, "the file is not UTF-8 text", "save it as UTF-8") from None
+            raise DataError.at(self.source, "the file is not UTF-8 text", "save it as UTF-8") from None
         first = text.lstrip("\r\n").partition("\n")[0]
         suffixes = [suffix.lower() for suffix in Path(self.source).suffixes]
         self.delimiter = "\t" if {".tsv", ".tab"} & set(suffixes) else max(",;\t", key=first.count)
@@ -174,19 +178,19 @@ class Table:
             raise
         except (self.arrow.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise DataError(self.source, *because(error)) from None
+                raise DataError.at(self.source, *because(error)) from None
             first = (str(error).splitlines() or ["unreadable"])[0]
             wrong = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", first)
             if wrong:
                 row, expected, got = wrong.groups()
                 what = f"{got} fields where there are {expected} columns"
-                raise DataError(self.source, what, "quote fields that hold the delimiter", line=int(row)) from None
+                raise DataError.at(self.source, what, "quote fields that hold the delimiter", line=int(row)) from None
             if "Empty CSV" in first:
-                raise DataError(self.source, "no rows", "give a line for each row") from None
+                raise DataError.at(self.source, "no rows", "give a line for each row") from None
             if "UTF8" in first:
-                raise DataError(self.source, "the file is not UTF-8 text", "save it as UTF-8") from None
+                raise DataError.at(self.source, "the file is not UTF-8 text", "save it as UTF-8") from None
             kind = {"csv": "CSV", "parquet": "Parquet", "arrow": "Arrow"}[self.kind]
-            raise DataError(
+            raise DataError.at(
                 self.source, f"not a sound {kind} file ({quote(first[:60])[1:-1]})", "write it again"
             ) from None
 
@@ -206,7 +210,7 @@ def write_table(path: Path, kind: str, X: Any, y: NDArray[Any] | None, names: Na
     n, d = X.shape
     columns = tuple(f"x{j + 1}" for j in range(d)) if names is None else names
     if y is not None and "label" in columns:
-        raise DataError(str(path), "a feature is called 'label', as the labels are", "rename the feature")
+        raise DataError.at(str(path), "a feature is called 'label', as the labels are", "rename the feature")
     labels = None if y is None else arrow.array(y.tolist() if y.dtype.kind in "OU" else y)
     numbers = arrow.from_numpy_dtype(X.dtype)
     fields = [] if labels is None else [("label", labels.type)]

@@ -30,17 +30,17 @@ def _label_of(table: Table, label: str | int | None) -> str:
     """The name of the label's column."""
     if isinstance(label, int):
         if not -len(table.names) <= label < len(table.names):
-            raise DataError(table.source, f"no column {label} among {len(table.names)}", "columns count from 0")
+            raise DataError.at(table.source, f"no column {label} among {len(table.names)}", "columns count from 0")
         return table.names[label]
     if label is not None:
         if label not in table.names:
-            raise DataError(table.source, f"no column {quote(label)}", f"the columns are {listed(table.names)}")
+            raise DataError.at(table.source, f"no column {quote(label)}", f"the columns are {listed(table.names)}")
         return label
     found = [name for name in table.names if name.lower() in LABELS]
     if len(found) != 1:
         what = f"the columns {listed(found)} may all be the label" if found else "no column is called label"
         advice = "name it with label=, or give its number if the file has no line of names"
-        raise DataError(table.source, what, f"{advice}; the columns are {listed(table.names)}")
+        raise DataError.at(table.source, what, f"{advice}; the columns are {listed(table.names)}")
     return found[0]
 
 
@@ -111,7 +111,7 @@ def learn(table: Table, label: str | int | None, progress: Progress | None = Non
     values = _survey(table, table.names if table.is_text else texts, kinds, progress)
     for name, kind in kinds.items():
         if kind not in ("number", "boolean", "category"):
-            raise DataError(
+            raise DataError.at(
                 table.source,
                 f"the column {quote(name)} holds values of type {kind}",
                 "make numbers or text of it, or drop it",
@@ -120,7 +120,7 @@ def learn(table: Table, label: str | int | None, progress: Progress | None = Non
         Column(name, str(kinds[name]), tuple(sorted(values.get(name, ())))) for name in table.names if name != target
     )
     if not columns:
-        raise DataError(table.source, "no columns besides the label", "give at least one feature")
+        raise DataError.at(table.source, "no columns besides the label", "give at least one feature")
     return Encoding(columns, target, str(kinds[target]), table.header)
 
 
@@ -149,7 +149,7 @@ def _survey(
             if progress is not None:
                 progress(table.done, table.size)
         if table.is_text and not passed and not any(values.values()):
-            raise DataError(table.source, "no rows", "give a line for each row")
+            raise DataError.at(table.source, "no rows", "give a line for each row")
         if table.is_text:  # else they are counted where all columns are read
             _refuse_missing(table.source, missing)
         again = any(kinds[name] == "category" for name in passed)
@@ -171,7 +171,7 @@ def _refuse_missing(source: str, missing: dict[str, int], row: int | None = None
         shown = ", ".join(f"{quote(name)} ({count:,})" for name, count in list(lacking.items())[:8])
         more = f" and {len(lacking) - 8} more columns" if len(lacking) > 8 else ""
         where = "" if row is None else f", the first in row {row + 1:,}"
-        raise DataError(
+        raise DataError.at(
             source, f"{total:,} missing values, in {shown}{more}{where}", "fill them in, or drop those rows or columns"
         )
 
@@ -182,7 +182,7 @@ class Encoder:
     def __init__(self, table: Table, encoding: Encoding, label: str | int | None, dtype: DTypeLike) -> None:
         self.table, self.arrow, self.encoding, self.dtype = table, table.arrow, encoding, np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
-            raise DataError(table.source, f"dtype={self.dtype}", "use float64 or float32")
+            raise DataError.at(table.source, f"dtype={self.dtype}", "use float64 or float32")
         inputs = [column.name for column in encoding.columns]
         if not encoding.header and encoding.label is not None and len(table.names) == len(inputs):
             table.names = tuple(inputs)  # without names, and without the label: the columns are those left
@@ -194,10 +194,10 @@ class Encoder:
                 if len(absent) == 1
                 else f"columns are missing: {listed(absent)}"
             )
-            raise DataError(table.source, what, f"the columns are {listed(table.names)}")
+            raise DataError.at(table.source, what, f"the columns are {listed(table.names)}")
         extra = [name for name in table.names if name not in inputs and name != target]
         if extra:
-            raise DataError(table.source, f"columns that were not there before: {listed(extra)}", "drop them")
+            raise DataError.at(table.source, f"columns that were not there before: {listed(extra)}", "drop them")
         self.target = target if target in table.names else None
         self.read = tuple(inputs) + ((self.target,) if self.target is not None else ())
         self.sets = {
@@ -240,7 +240,9 @@ class Encoder:
     def _fail(self, name: str, column: Any, bad: NDArray[np.bool_], row: int, what: str, advice: str) -> DataError:
         at = int(np.argmax(bad))
         value = quote(str(column[at].as_py()))
-        return DataError(self.table.source, f"row {row + at + 1:,}: {value} in the column {quote(name)} {what}", advice)
+        return DataError.at(
+            self.table.source, f"row {row + at + 1:,}: {value} in the column {quote(name)} {what}", advice
+        )
 
     def _numbers(self, name: str, kind: str, column: Any, row: int) -> NDArray[np.float64]:
         arrow, types = self.arrow, self.arrow.types
@@ -256,7 +258,7 @@ class Encoder:
                     raise self._fail(name, column, ~(true | false), row, "is not true or false", "write true or false")
                 return np.asarray(true, dtype=np.float64)
         if not is_text and _typed_kind(arrow, column.type) not in ("number", "boolean"):
-            raise DataError(
+            raise DataError.at(
                 self.table.source,
                 f"the column {quote(name)} is of type {column.type}, it was a {kind}",
                 "give it as before",
@@ -277,7 +279,7 @@ class Encoder:
 
     def _codes(self, column: Column, values: Any, row: int) -> NDArray[np.intp]:
         if _typed_kind(self.arrow, values.type) not in ("category", "number", "boolean"):
-            raise DataError(
+            raise DataError.at(
                 self.table.source,
                 f"the column {quote(column.name)} is of type {values.type}, it was text",
                 "give it as before",
@@ -325,7 +327,7 @@ def _open(
     table = Table(source, kind, header=header, threads=threads)
     if encoding is None:
         if table.once:
-            raise DataError(table.source, "a table from a stream needs encoding=", "learn one from a file first")
+            raise DataError.at(table.source, "a table from a stream needs encoding=", "learn one from a file first")
         encoding = learn(table, label, progress)
     return Encoder(table, encoding, label, dtype)
 
@@ -357,7 +359,7 @@ def read_table(
             progress(table.done, table.size)
     _refuse_missing(table.source, missing)
     if not row:
-        raise DataError(table.source, "no rows", "give a line for each row")
+        raise DataError.at(table.source, "no rows", "give a line for each row")
     y = np.concatenate(labels) if labels else None
     return Dataset(stack(parts), y, encoder.encoding.names, encoder.encoding, None, table.source)
 
@@ -400,7 +402,7 @@ def stream_table(
     if held:
         yield block(waiting, held)
     if not held and not row:
-        raise DataError(table.source, "no rows", "give a line for each row")
+        raise DataError.at(table.source, "no rows", "give a line for each row")
 
 
 def _first_missing(arrow: Any, batch: Any) -> int:
