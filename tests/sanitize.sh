@@ -25,4 +25,4 @@ sys.exit(pytest.main(["-o", "addopts=", "-q", "-p", "no:cacheprovider", *sys.arg
 END
 WIDEMARGIN_CPU_LEVEL=1 ASAN_OPTIONS=detect_leaks=0 \
   LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" \
-  "$python" "$build/run.py" tests/test_rows.py tests/test_losses.py tests/test_solvers.py tests/test_pairs.py tests/test_online.py tests/test_hildreth.py tests/test_paths.py
+  "$python" "$build/run.py" tests/test_rows.py tests/test_losses.py tests/test_solvers.py tests/test_pairs.py tests/test_online.py tests/test_hildreth.py tests/test_paths.py tests/test_svmlight.py

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "data/products.hpp"
 #include "data/rows.hpp"
+#include "data/svmlight.hpp"
 #include "losses.hpp"
 #include "solvers/curve.hpp"
 #include "solvers/dual_cd.hpp"
@@ -342,6 +344,92 @@ nb::tuple smo_steps(const Rows& rows, Vector y, Vector c, Vector norms, Array<do
     return nb::make_tuple(taken, violation);
 }
 
+// Hands memory from realloc over to NumPy.
+template <class T>
+auto adopt(T* data, Index size) {
+    nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {static_cast<std::size_t>(size)}, owner);
+}
+
+// A problem of a line as Python sees it: its name, the line, the token and a number; None if there is none.
+nb::object describe(const wm::svmlight::Problem& problem) {
+    if (problem.fault == wm::svmlight::Fault::none) return nb::none();
+    const Index shown = std::min<Index>(problem.end - problem.begin, 200);
+    return nb::make_tuple(wm::svmlight::fault_names[static_cast<int>(problem.fault)], problem.line,
+                          nb::bytes(problem.begin, static_cast<std::size_t>(shown)), problem.number);
+}
+
+// Reads lines of svmlight text from chunks.
+struct SvmlightParser {
+    std::variant<wm::svmlight::Parser<float>, wm::svmlight::Parser<double>> parser;
+
+    static SvmlightParser make(bool single, const std::string& base, Index n_features) {
+        const auto chosen = base == "zero"  ? wm::svmlight::Base::zero
+                            : base == "one" ? wm::svmlight::Base::one
+                                            : wm::svmlight::Base::automatic;
+        if (single) return {wm::svmlight::Parser<float>(chosen, n_features)};
+        return {wm::svmlight::Parser<double>(chosen, n_features)};
+    }
+    Index rows() const {
+        return std::visit([](const auto& it) { return it.rows; }, parser);
+    }
+    Index lines() const {
+        return std::visit([](const auto& it) { return it.lines; }, parser);
+    }
+    // `text` is whole lines up to `size`, and at least `padding` bytes behind them.
+    nb::object feed(nb::bytearray text, Index size, Index piece, int threads) {
+        const char* begin = text.c_str();
+        if (size < 1 || size + wm::svmlight::padding > static_cast<Index>(text.size()) || begin[size - 1] != '\n' || piece < 1)
+            throw std::invalid_argument("text must be whole lines, with room behind them");
+        wm::svmlight::Problem problem;
+        {
+            nb::gil_scoped_release release;
+            problem = std::visit([&](auto& it) { return it.feed(begin, begin + size, piece, threads); }, parser);
+        }
+        return describe(problem);
+    }
+    // (values, indices, starts, labels, qids or None, number of columns), or a problem and nothing else.
+    nb::tuple take() {
+        return std::visit(
+            [](auto& it) {
+                wm::svmlight::Problem problem;
+                const auto taken = it.take(problem);
+                if (problem.fault != wm::svmlight::Fault::none) return nb::make_tuple(describe(problem));
+                const auto whole = [&](void* data, Index size) {
+                    return taken.is_wide ? nb::cast(adopt(static_cast<std::int64_t*>(data), size))
+                                         : nb::cast(adopt(static_cast<std::int32_t*>(data), size));
+                };
+                return nb::make_tuple(adopt(taken.values, taken.nonzeros), whole(taken.indices, taken.nonzeros),
+                                      whole(taken.starts, taken.rows + 1), adopt(taken.labels, taken.rows),
+                                      taken.has_qids ? nb::cast(adopt(taken.qids, taken.rows)) : nb::none(),
+                                      taken.columns);
+            },
+            parser);
+    }
+};
+
+template <class T, class I>
+nb::bytes svmlight_text(Array<const T> x, Array<const I> columns, Array<const I> starts, Index begin, Index end,
+                        Vector labels, std::optional<Array<const Index>> qids, Index offset) {
+    const Index rows = static_cast<Index>(starts.size()) - 1;
+    if (begin < 0 || begin > end || end > rows) throw std::invalid_argument("rows that do not exist");
+    need(labels.size(), rows, "labels");
+    if (qids) need(qids->size(), rows, "qids");
+    for (Index i = begin; i < end; ++i)
+        if (starts.data()[i] < 0 || starts.data()[i] > starts.data()[i + 1] ||
+            starts.data()[i + 1] > static_cast<I>(std::min(x.size(), columns.size())))
+            throw std::invalid_argument("starts does not rise");
+    const Index most = wm::svmlight::longest(end - begin, starts.data()[end] - starts.data()[begin]);
+    const auto text = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(most) + 1);
+    char* stop;
+    {
+        nb::gil_scoped_release release;
+        stop = wm::svmlight::format(text.get(), x.data(), columns.data(), starts.data(), begin, end, labels.data(),
+                                    qids ? qids->data() : nullptr, offset);
+    }
+    return nb::bytes(text.get(), static_cast<std::size_t>(stop - text.get()));
+}
+
 // One loss function at one point, so that the tests can hold the kernels' formulas against losses.py.
 double loss_function(const std::string& loss, const std::string& function, double at) {
     return with_loss(loss, [&](auto chosen) {
@@ -397,6 +485,21 @@ NB_MODULE(MODULE_NAME, m) {
           "threads"_a);
     m.def("check_order", &check_order<std::int64_t>, nb::arg("columns").noconvert(), nb::arg("starts").noconvert(), "d"_a,
           "threads"_a);
+    nb::class_<SvmlightParser>(m, "SvmlightParser")
+        .def_prop_ro("rows", &SvmlightParser::rows)
+        .def_prop_ro("lines", &SvmlightParser::lines)
+        .def("feed", &SvmlightParser::feed, "text"_a, "size"_a, "piece"_a, "threads"_a)
+        .def("take", &SvmlightParser::take);
+    m.def("svmlight_parser", &SvmlightParser::make, "single"_a, "base"_a, "n_features"_a);
+    m.attr("svmlight_padding") = wm::svmlight::padding;
+    const auto bind_svmlight_text = [&]<class T, class I>(T, I) {
+        m.def("svmlight_text", &svmlight_text<T, I>, nb::arg("x").noconvert(), nb::arg("columns").noconvert(),
+              nb::arg("starts").noconvert(), "begin"_a, "end"_a, "labels"_a, "qids"_a.none(), "offset"_a);
+    };
+    bind_svmlight_text(0.0F, std::int32_t{});
+    bind_svmlight_text(0.0F, std::int64_t{});
+    bind_svmlight_text(0.0, std::int32_t{});
+    bind_svmlight_text(0.0, std::int64_t{});
     bind_csr(0.0F, std::int32_t{});
     bind_csr(0.0F, std::int64_t{});
     bind_csr(0.0, std::int32_t{});

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,28 @@ def csr_rows(x: NDArray[np.floating], columns: NDArray[np.integer], starts: NDAr
 def check_order(
     columns: NDArray[np.integer], starts: NDArray[np.integer], d: int, threads: int
 ) -> tuple[bool, bool, bool]: ...
+
+svmlight_padding: int
+
+class SvmlightParser:
+    @property
+    def rows(self) -> int: ...
+    @property
+    def lines(self) -> int: ...
+    def feed(self, text: bytearray, size: int, piece: int, threads: int) -> tuple[str, int, bytes, int] | None: ...
+    def take(self) -> tuple[Any, ...]: ...
+
+def svmlight_parser(single: bool, base: str, n_features: int) -> SvmlightParser: ...
+def svmlight_text(
+    x: NDArray[np.floating],
+    columns: NDArray[np.integer],
+    starts: NDArray[np.integer],
+    begin: int,
+    end: int,
+    labels: Floats,
+    qids: Integers | None,
+    offset: int,
+) -> bytes: ...
 def scores(rows: Rows, w: Floats, threads: int) -> Floats: ...
 def combine(rows: Rows, v: Floats, threads: int) -> Floats: ...
 def square_norms(rows: Rows, threads: int) -> Floats: ...
