@@ -83,7 +83,8 @@ class ConvergenceDisplay(Display):
             times = np.array([one.seconds if over == "seconds" else one.iteration for one in history], dtype=float)
             if show == "gap":
                 best = max((one.dual for one in history), default=0.0)
-                gaps = np.array([one.gap for one in history]) / best if best > 0 else np.full(len(times), np.inf)
+                with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # what is infinite is not drawn
+                    gaps = np.array([one.gap for one in history]) / max(best, 0.0)
                 display._draw(times, np.maximum(gaps, np.finfo(float).eps), name(label), look)
             else:
                 display._draw(times, np.array([one.primal for one in history]), f"{name(label)}: primal", look)
@@ -112,7 +113,7 @@ class ConvergenceDisplay(Display):
         )
 
     def _near_the_optimum(self, best: float) -> None:
-        """Leave out values more than thirty times as large or small as the optimum."""
+        """Leave out values more than thirty times as large or small as the optimum, and leave room around it."""
         if 0 < best < np.inf:
             bottom, top = self.ax_.get_ylim()
-            self.ax_.set_ylim(max(bottom, best / 30), min(top, best * 30))
+            self.ax_.set_ylim(np.clip(bottom, best / 30, best / 1.1), np.clip(top, best * 1.1, best * 30))

@@ -15,6 +15,7 @@ from widemargin.plots.look import (
     INSIDE_SUPPORT,
     MISCLASSIFIED,
     ON_MARGIN,
+    RASTER,
     SEPARATOR,
     SLACK,
     WRONG_SUPPORT,
@@ -99,6 +100,7 @@ class MarginDisplay(Display):
         support = np.zeros(len(places), dtype=bool) if side.support is None else side.support
         drawn = _thinned(~support & ~side.inside & ~side.wrong)
         size = point_size(len(places))
+        crossed = side.wrong if side.wrong.sum() <= RASTER else side.wrong & ~support  # the squares tell it, too
         for label, rows, share, look in (
             (_class_label(side.names[0], ~side.positive, drawn), ~side.positive & drawn, 1.0, CLASSES[0]),
             (_class_label(side.names[1], side.positive, drawn), side.positive & drawn, 1.0, CLASSES[1]),
@@ -106,7 +108,7 @@ class MarginDisplay(Display):
             ("support vector, 0 < ξ ≤ 1", support & side.inside, 3.6, INSIDE_SUPPORT),
             ("support vector, ξ > 1", support & side.wrong, 3.6, WRONG_SUPPORT),
             ("inside the margin", ~support & side.inside, 0.3, INSIDE),
-            ("misclassified", side.wrong, 1.2, MISCLASSIFIED),
+            ("misclassified", crossed, 1.2, MISCLASSIFIED),
         ):
             if rows.any():
                 faint = dict(look) if look in CLASSES else _fainter(look, int(rows.sum()))
@@ -138,15 +140,19 @@ class MarginDisplay(Display):
             return
         ax = self.ax_
         (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-        middle = np.array([left + right, bottom + top]) / 2
-        # the points of the lines that are nearest to the middle of the picture
-        at = {level: middle + normal * (level - offset - normal @ middle) / (normal @ normal) for level in (-1, 0, 1)}
-        along = np.array([-normal[1], normal[0]]) / np.linalg.norm(normal)
-        far = 1e3 * max(right - left, top - bottom) * along
-        ax.fill(*np.array([at[-1] - far, at[1] - far, at[1] + far, at[-1] + far]).T, **BAND)
-        for level, label, look in ((0, "score 0", SEPARATOR), (1, "score ±1", EDGE), (-1, None, EDGE)):
-            (x, y), (dx, dy) = at[level].tolist(), (far / 1e3).tolist()
-            ax.axline((x, y), (x + dx, y + dy), label=label, **look)
+        middle, norm = np.array([left + right, bottom + top]) / 2, float(np.linalg.norm(normal))
+        unit, reach = normal / norm, 10 * float(np.hypot(right - left, top - bottom))
+        along = reach * np.array([-unit[1], unit[0]])
+        # how far each line is from the middle of the picture; one that is far outside of it need not be drawn
+        away = {level: float((level - offset - normal @ middle) / norm) for level in (-1, 0, 1)}
+        first, last = (middle + np.clip(away[level], -reach, reach) * unit for level in (-1, 1))
+        ax.fill(*np.array([first - along, last - along, last + along, first + along]).T, **BAND)
+        labels = {0: "score 0", 1: "score ±1", -1: "score ±1" if abs(away[1]) > reach else None}
+        for level, look in ((0, SEPARATOR), (1, EDGE), (-1, EDGE)):
+            if abs(away[level]) <= reach:
+                start = middle + away[level] * unit
+                end = start + along
+                ax.axline((start[0], start[1]), (end[0], end[1]), label=labels[level], **look)
         ax.set(xlim=(left, right), ylim=(bottom, top))
 
 
@@ -163,7 +169,9 @@ def _thinned(fillers: Flags) -> Flags:
 def _fainter(look: Look, count: int) -> Look:
     """Thinner, paler strokes the more marks there are: a thousand black rings would be one black patch."""
     share = min(1.0, (150 / count) ** 0.5)
-    return {**look, "lw": max(0.35, share * look["lw"]), "alpha": max(0.35, share) if share < 1 else None}
+    if count > RASTER and "linestyle" in look:  # dots so small are all but a line, and slow to draw
+        look = {**look, "linestyle": "-", "edgecolor": "0.4"}
+    return {**look, "lw": max(0.25, share * look["lw"]), "alpha": max(0.12, share) if share < 1 else None}
 
 
 def _class_label(label: str, rows: Flags, drawn: Flags) -> str:

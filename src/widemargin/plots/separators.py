@@ -50,9 +50,11 @@ class SeparatorsDisplay(Display):
         # the classes have the first two colours
         for (label, clf), color, dashes in zip(estimators.items(), cycle(COLOURS[2:]), cycle(DASHES), strict=False):
             w, b = np.ravel(clf.coef_), float(np.ravel(clf.intercept_)[0])
-            if w.any():
-                middle = (low + high) / 2
-                foot = middle - w * (w @ middle + b) / (w @ w)
-                along = np.array([-w[1], w[0]]) / np.linalg.norm(w)
-                display.ax_.axline(tuple(foot), tuple(foot + along), color=color, ls=dashes, lw=1.8, label=name(label))
+            middle, reach, norm = (low + high) / 2, 10 * float(np.hypot(*(high - low))), float(np.linalg.norm(w))
+            if norm > 0 and abs(away := (w @ middle + b) / norm) <= reach:  # else it is not to be seen
+                foot = middle - away * w / norm
+                end = foot + reach * np.array([-w[1], w[0]]) / norm
+                display.ax_.axline(
+                    (foot[0], foot[1]), (end[0], end[1]), color=color, ls=dashes, lw=1.8, label=name(label)
+                )
         return display._explain("x₁", "x₂")

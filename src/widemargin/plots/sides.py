@@ -17,6 +17,9 @@ from widemargin.plots.look import name
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+#: As many rows are enough to find the main direction.
+MANY = 10_000
+
 
 @dataclass(frozen=True)
 class Side:
@@ -60,7 +63,7 @@ def side_of(clf: Any, X: Any, y: Any, target: object, display: str) -> Side:
     classes = np.asarray(clf.classes_)
     which = class_of(clf, target, display)
     y = np.asarray(y)
-    known = np.isin(y, classes)
+    known = is_known(y, classes)
     if not known.all():
         at = int(np.argmin(known))
         raise ValueError(f"y[{at}] is {y[at]!r}, which is no class of clf: {classes.tolist()}; leave such rows out")
@@ -81,6 +84,12 @@ def side_of(clf: Any, X: Any, y: Any, target: object, display: str) -> Side:
         names,
         _support(clf, row, len(y)),
     )
+
+
+def is_known(y: NDArray[Any], classes: NDArray[Any]) -> Flags:
+    """Which labels are among the classes; the word "1" is not the number 1."""
+    names = set(classes.tolist())
+    return np.fromiter((one in names for one in y.tolist()), dtype=bool, count=len(y))
 
 
 def class_of(clf: Any, target: object, display: str) -> int:
@@ -116,10 +125,25 @@ def _support(clf: Any, row: int, n: int) -> Flags | None:
 
 
 def main_coordinate(X: Any, w: Floats | None) -> Floats:
-    """Each row's place along the first principal component of X without its part along w; 0 if nothing is left."""
-    d = X.shape[1]
+    """Each row's place along the first principal component of X without its part along w; 0 if nothing is left.
+
+    Of very many rows, a part is asked for the direction.
+    """
+    n, d = X.shape
     length = 0.0 if w is None else float(np.linalg.norm(w))
     unit = np.zeros(d) if w is None or length == 0 else w / length
+    if n > MANY:
+        part = np.sort(np.random.default_rng(0).choice(n, MANY, replace=False))
+        direction = _main_direction(rows_of(X, part), unit)
+    else:
+        direction = _main_direction(X, unit)
+    along = np.asarray(X @ (direction - unit * (unit @ direction)))
+    return np.asarray(along - along.mean())
+
+
+def _main_direction(X: Any, unit: Floats) -> Floats:
+    """The first principal component of X without its part along the unit vector; 0 if nothing is left."""
+    d = X.shape[1]
 
     def places(v: Floats) -> Floats:
         along = X @ (v.ravel() - unit * (unit @ v.ravel()))
@@ -131,14 +155,21 @@ def main_coordinate(X: Any, w: Floats | None) -> Floats:
 
     trial = np.random.default_rng(0).standard_normal(max(X.shape))
     left = np.linalg.norm(places(trial[:d]))
-    if (d == 1 and length > 0) or left <= 1e-12 * np.linalg.norm(X @ trial[:d]):
-        return np.zeros(X.shape[0])
-    if d == 1:
-        return places(np.ones(1))
+    if left <= 1e-12 * np.linalg.norm(X @ trial[:d]):
+        return np.zeros(d)
+    if min(X.shape) == 1:
+        return np.ones(d)
     operator = LinearOperator(X.shape, matvec=places, rmatvec=back, dtype=np.float64)
-    _, _, components = svds(operator, k=1, v0=trial[: min(X.shape)])
+    _, _, components = svds(operator, k=1, v0=trial[: min(X.shape)], tol=0 if X.shape[0] < MANY else 1e-3)
     upwards = np.sign(components[0, np.argmax(abs(components[0]))])  # the same side up on every machine
-    return np.asarray(upwards * places(components[0]))
+    return np.asarray(upwards * components[0])
+
+
+def rows_of(X: Any, which: NDArray[Any]) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[np.arange(len(X))[which]]
+    return X.tocsr()[which] if hasattr(X, "tocsr") else np.asarray(X)[which]
 
 
 def matrix_of(X: Any) -> Any:
