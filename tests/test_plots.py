@@ -1,21 +1,46 @@
+import sys
+
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
+from scipy.optimize import linprog
+from scipy.spatial import ConvexHull
 from sklearn.decomposition import PCA
 from sklearn.svm import LinearSVC
 
-from oracles import noisy
-from widemargin import LinearSVM
-from widemargin.plots import ConvergenceDisplay, MarginDisplay
+from oracles import hard_margin, noisy
+from widemargin import InseparableError, LinearSVM, hildreth, path
+from widemargin.losses import LOSSES
+from widemargin.plots import (
+    ConvergenceDisplay,
+    HildrethDisplay,
+    HullDisplay,
+    KKTDisplay,
+    LossDisplay,
+    MarginDisplay,
+    PathDisplay,
+    SeparatorsDisplay,
+    demo_figure,
+    outlier_figure,
+)
+from widemargin.plots.demo import clouds
 
 mpl.use("Agg")
 
 
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
 def drawn(display):
     """The rows' marks by their labels: where each stands."""
-    return {marks.get_label(): np.asarray(marks.get_offsets()) for marks in display.ax_.collections}
+    collections = [one for one in display.ax_.collections if hasattr(one, "get_sizes")]
+    return {marks.get_label(): np.asarray(marks.get_offsets()) for marks in collections}
 
 
 def legend(display):
@@ -29,14 +54,28 @@ def margin_of(X, y, **parameters):
     return svm, MarginDisplay.from_estimator(svm, X, y, ax=Figure().subplots())
 
 
+RINGS = ("support vector, ξ = 0", "support vector, 0 < ξ ≤ 1", "support vector, ξ > 1")
+
+
+def ringed(display):
+    """Where the rings stand, of whatever kind."""
+    marks = drawn(display)
+    return np.vstack([marks[ring] for ring in RINGS if ring in marks])
+
+
+def in_order(points):
+    """The same points, sorted."""
+    return points[np.lexsort(points.T)]
+
+
 @pytest.mark.parametrize("d", [1, 2, 7])
-def test_marks_count_what_the_certificate_counts(d):
-    """Circles, dots and crosses are as many as the certificate's support vectors, violations and misclassified rows."""
+def test_rings_and_crosses_count_what_the_certificate_counts(d):
+    """Rings are as many as the certificate's support vectors, and those of each kind as its violations and mistakes."""
     svm, display = margin_of(*noisy(120, d), C=0.1)
     marks, proof = drawn(display), svm.certificate_
-    assert len(marks["support vector"]) == len(svm.support_) == len(proof.support)
-    assert len(marks["inside the margin"]) == proof.violations - proof.misclassified > 0
-    assert len(marks["misclassified"]) == proof.misclassified > 0
+    assert len(ringed(display)) == len(svm.support_) == len(proof.support)
+    assert len(marks[RINGS[1]]) + len(marks.get("inside the margin", [])) == proof.violations - proof.misclassified > 0
+    assert len(marks["misclassified"]) == len(marks[RINGS[2]]) == proof.misclassified > 0
 
 
 @pytest.mark.parametrize("d", [2, 7])
@@ -44,20 +83,112 @@ def test_every_row_is_drawn_once_in_the_colour_of_its_class(d):
     """The classes' marks are as many as their rows, also seen from the side."""
     X, y = noisy(120, d)
     marks = drawn(margin_of(X, y, C=0.1)[1])
-    assert (len(marks["class -1.0"]), len(marks["class 1.0"])) == ((y < 0).sum(), (y > 0).sum())
+    assert (len(marks["class -1"]), len(marks["class 1"])) == ((y < 0).sum(), (y > 0).sum())
 
 
-def test_circles_are_around_the_support_vectors():
-    """The circles of two-dimensional data stand at the rows of support_."""
+def test_rings_are_around_the_support_vectors():
+    """The rings of two-dimensional data stand at the rows of support_."""
     X, y = noisy(60, 2)
     svm, display = margin_of(X, y, C=0.1)
-    assert drawn(display)["support vector"] == pytest.approx(X[svm.support_])
+    assert in_order(ringed(display)) == pytest.approx(in_order(X[svm.support_]))
+
+
+def test_slacks_lead_to_the_edge_of_the_band():
+    """Each line of ξ begins at a row with margin < 1, ends where that row's margin is 1, and is ξ/‖w‖ long."""
+    X, y = noisy(60, 2)
+    svm, display = margin_of(X, y, C=0.3)
+    (lines,) = [one for one in display.ax_.collections if one.get_label() == "slack ξ"]
+    ways = np.array([np.asarray(way) for way in lines.get_segments()])
+    margins = y * svm.decision_function(X)
+    late = margins < 1 - 1e-9
+    assert ways[:, 0] == pytest.approx(X[late])
+    assert y[late] * svm.decision_function(ways[:, 1]) == pytest.approx(np.ones(late.sum()))
+    lengths = np.linalg.norm(ways[:, 1] - ways[:, 0], axis=1)
+    assert lengths == pytest.approx((1 - margins[late]) / np.linalg.norm(svm.coef_))
+
+
+def test_ten_thousand_rows_are_thinned_but_not_their_support_vectors():
+    """As many rings as support vectors; at most 4,000 other rows, and the legend says how many of how many."""
+    X, y = noisy(10_000, 2, noise=0.0)
+    svm, display = margin_of(X, y, C=10)
+    marks = drawn(display)
+    assert len(ringed(display)) == len(svm.support_) < 1000
+    shown = {label: len(places) for label, places in marks.items() if label.startswith("class ")}
+    assert list(shown) == [
+        f"class {sign} ({count:,} of {(y == sign).sum():,})"
+        for sign, count in zip((-1, 1), shown.values(), strict=True)
+    ]
+    assert 4000 <= sum(shown.values()) <= 4000 + len(svm.support_) + svm.certificate_.violations
+    assert all(one.get_rasterized() for one in display.ax_.collections if len(one.get_offsets()) > 1000)
+
+
+def test_far_outliers_are_told_at_the_frame():
+    """Rows 1,000 times as far out as the others leave the frame to them, and the legend counts those it leaves out."""
+    X, y = noisy(300, 2)
+    X[:3] = [[1000, 0], [-1000, 0], [0, 1000]]
+    display = margin_of(X, y)[1]
+    assert max(map(abs, (*display.ax_.get_xlim(), *display.ax_.get_ylim()))) < 50
+    assert "beyond the frame (3)" in legend(display)
+
+
+def test_rows_in_one_place_are_counted():
+    """The numbers beside the places are the rows' multiplicities, as np.unique counts them."""
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [5, 3, 1], axis=0)
+    display = margin_of(X, np.repeat([0, 1, 1], [5, 3, 1]))[1]
+    assert sorted(text.get_text() for text in display.ax_.texts) == ["×3", "×5"]
+
+
+def test_names_from_data_are_no_formulas():
+    """Dollar signs, an underscore in front, line breaks and any length: labels show them as text, cut to one line."""
+    X, y = noisy(60, 2)
+    labels = np.where(y > 0, "_$x^{$ " + "long " * 40, "$\\frac$\n$")
+    display = margin_of(X, labels)[1]
+    display.figure_.draw_without_rendering()  # where a formula would fail
+    first, second = legend(display)[:2]
+    assert first == "class \\$\\frac\\$ \\$"
+    assert second.startswith("class  _\\$x^{\\$")
+    assert len(second) < 45
+
+
+def test_smooth_losses_have_no_rings():
+    """With the logistic loss every row has α ≠ 0; none is ringed, and late rows are marked all the same."""
+    svm, display = margin_of(*noisy(60, 2), loss="logistic")
+    assert not set(RINGS) & set(drawn(display))
+    assert len(drawn(display)["misclassified"]) == svm.certificate_.misclassified > 0
+
+
+def test_other_rows_have_no_rings():
+    """Rows that the classifier was not fitted to are drawn, but none of them is a support vector."""
+    X, y = noisy(60, 2)
+    svm = LinearSVM().fit(X, y)
+    display = MarginDisplay.from_estimator(svm, X[:20], y[:20], ax=Figure().subplots())
+    assert not set(RINGS) & set(drawn(display))
+
+
+def test_one_of_several_classes_against_the_rest():
+    """With target=2 the abscissas are the third class's scores and the rings its certificate's support vectors."""
+    X, y = noisy(90, 5)
+    y = np.arange(90) % 3
+    svm = LinearSVM().fit(X, y)
+    display = MarginDisplay.from_estimator(svm, X, y, target=2, ax=Figure().subplots())
+    assert drawn(display)["class 2"][:, 0] == pytest.approx(svm.decision_function(X)[y == 2, 2])
+    assert len(ringed(display)) == len(svm.certificate_[2].support)
+
+
+def test_unknown_labels_are_refused():
+    """The message names the row, its label and the classes there are."""
+    X, y = noisy(60, 2)
+    svm = LinearSVM().fit(X, y)
+    y[7] = 3
+    with pytest.raises(ValueError, match=r"y\[7\] is .*3.*\[-1.0, 1.0\]"):
+        MarginDisplay.from_estimator(svm, X, y)
 
 
 def test_lines_are_where_the_score_is_0_and_1_and_minus_1():
     """decision_function is constant on each line: 0 on the separator, ±1 on the edges of the band."""
     svm, display = margin_of(*noisy(60, 2), C=0.1)
     lines = [[line.get_xy1(), line.get_xy2()] for line in display.ax_.lines]
+    assert len(lines) == 3
     scores = np.array([svm.decision_function(ends) for ends in lines])
     assert scores == pytest.approx(np.outer([0, 1, -1], [1, 1]), abs=1e-9)
 
@@ -66,7 +197,7 @@ def test_seen_from_the_side_the_band_is_upright():
     """In more than two dimensions a row's abscissa is its score, and the lines stand at 0, 1 and −1."""
     X, y = noisy(60, 7)
     svm, display = margin_of(X, y)
-    assert drawn(display)["class 1.0"][:, 0] == pytest.approx(svm.decision_function(X[y > 0]))
+    assert drawn(display)["class 1"][:, 0] == pytest.approx(svm.decision_function(X[y > 0]))
     ends = np.array([[line.get_xy1(), line.get_xy2()] for line in display.ax_.lines])
     assert ends[:, :, 0] == pytest.approx(np.outer([0, 1, -1], [1, 1]))
 
@@ -78,7 +209,7 @@ def test_seen_from_the_side_the_ordinate_is_the_main_direction(form):
     svm, display = margin_of(form(X), y)
     unit = svm.coef_[0] / np.linalg.norm(svm.coef_)
     wanted = PCA(1).fit_transform(X - np.outer(X @ unit, unit))[y > 0, 0]
-    ordinates = drawn(display)["class 1.0"][:, 1]
+    ordinates = drawn(display)["class 1"][:, 1]
     assert ordinates * np.sign(ordinates @ wanted) == pytest.approx(wanted, abs=1e-8)
 
 
@@ -92,7 +223,7 @@ def test_nothing_besides_w_is_drawn_at_0():
 def test_legend_names_what_is_drawn_and_nothing_else():
     """The labels are the classes, the marks that occur and the lines; data apart from the margin have no violations."""
     apart = [[-2.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [2.0, 0.0]], ["a", "a", "b", "b"]
-    names = ["class a", "class b", "support vector", "score 0", "score ±1"]
+    names = ["class a", "class b", "support vector, ξ = 0", "score 0", "score ±1"]
     assert legend(margin_of(*apart, C=10)[1]) == names
 
 
@@ -103,7 +234,7 @@ def test_anybodys_classifier_is_drawn():
     display = MarginDisplay.from_estimator(LinearSVC(random_state=0).fit(X, y), X, y, ax=ax)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
-    assert "support vector" not in drawn(display)
+    assert not set(RINGS) & set(drawn(display))
 
 
 def test_legends_stand_below_the_axes():
@@ -141,3 +272,191 @@ def test_several_classes_are_refused():
         MarginDisplay.from_estimator(svm, X, y)
     with pytest.raises(ValueError, match="two classes, 'ours' has 3"):
         ConvergenceDisplay.from_estimators({"ours": svm}, ax=Figure().subplots())
+
+
+def test_convergence_draws_primal_and_dual_over_passes():
+    """The lines are the history's primal and dual values over its iterations, where a logarithm can show them."""
+    svm = LinearSVM(solver="dual_cd", tol=1e-6).fit(*noisy(200, 5))
+    ax = Figure().subplots()
+    ConvergenceDisplay.from_estimators({"fit": svm}, show="values", over="passes", ax=ax)
+    for line, field in zip(ax.lines, ("primal", "dual"), strict=True):
+        wanted = [(one.iteration, getattr(one, field)) for one in svm.history_ if 0 < getattr(one, field) < np.inf]
+        assert np.column_stack(line.get_data()) == pytest.approx(np.array(wanted))
+
+
+@pytest.mark.parametrize("asked", [{"show": "loss"}, {"over": "days"}])
+def test_convergence_refuses_what_it_does_not_know(asked):
+    """The message names the argument and its choices."""
+    with pytest.raises(ValueError, match="choose '"):
+        ConvergenceDisplay.from_histories({}, ax=Figure().subplots(), **asked)
+
+
+def test_losses_are_drawn_by_their_formulas():
+    """Each line equals its loss's formula, and the 0–1 step falls from 1 to 0 at margin 0."""
+    ax = Figure().subplots()
+    LossDisplay.from_losses(LOSSES, ax=ax)
+    step, *lines = ax.lines
+    assert step.get_ydata().tolist() == [1, 1, 0, 0]
+    assert step.get_xdata()[1:3].tolist() == [0, 0]
+    for line, loss in zip(lines, LOSSES.values(), strict=True):
+        assert line.get_ydata() == pytest.approx(loss.value(line.get_xdata()))
+    with pytest.raises(ValueError, match="no loss 'hing'; choose from 'hinge'"):
+        LossDisplay.from_losses(["hing"])
+
+
+def apart(d, n=40):
+    """Two classes that a hyperplane separates."""
+    X, y = (part[2:] for part in noisy(n, d, noise=0.0))  # the first two rows have the labels that they are given
+    w, b = hard_margin(X, y)
+    return X, y, 2 / np.linalg.norm(w), w, b
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_hulls_nearest_points_are_as_far_apart_as_the_margin_is_wide(d):
+    """Their distance is 2/‖w‖ of the hard margin by a cone solver, in any dimension."""
+    X, y, width, _, _ = apart(d)
+    display = HullDisplay.from_data(X, y, ax=Figure().subplots())
+    assert display.distance_ == pytest.approx(width, rel=1e-6)
+
+
+def test_hulls_have_the_corners_that_qhull_finds():
+    """The corners are scipy's ConvexHull vertices of each class, and the nearest points have scores −1 and 1."""
+    X, y, _, w, b = apart(2)
+    display = HullDisplay.from_data(X, y, ax=Figure().subplots())
+    for sign, hull in zip((-1, 1), display.hulls_, strict=True):
+        rows = X[y == sign]
+        assert in_order(hull) == pytest.approx(in_order(rows[ConvexHull(rows).vertices]))
+    assert display.nearest_ @ w + b == pytest.approx([-1, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_overlapping_hulls_have_a_common_point(d):
+    """The point drawn is in both hulls: by the proof's weights, given or found, and by a linear program."""
+    X, y = noisy(120, d)
+    with pytest.raises(InseparableError) as caught:
+        LinearSVM(C=np.inf).fit(X, y)
+    for proof in (None, caught.value):
+        display = HullDisplay.from_data(X, y, proof=proof, ax=Figure().subplots())
+        assert (display.distance_, len(display.nearest_)) == (0.0, 1)
+        for hull in display.hulls_:
+            inside = linprog(
+                np.zeros(len(hull)),
+                A_eq=np.vstack([hull.T, np.ones(len(hull))]),
+                b_eq=np.append(display.nearest_[0], 1.0),
+            )
+            assert inside.status == 0
+
+
+def test_hulls_of_segments_and_points():
+    """Three points on a line have the two ends as corners, equal points have one; their distance is √2."""
+    X = [[0, 0], [0, 0], [1, 1], [2, 2], [3, 3]]
+    display = HullDisplay.from_data(X, [0, 0, 1, 1, 1], ax=Figure().subplots())
+    assert [len(hull) for hull in display.hulls_] == [1, 2]
+    assert display.distance_ == pytest.approx(2**0.5)
+
+
+def test_path_draws_what_its_models_say():
+    """The three panels hold score, the certificate's width and the number of support vectors; ∞ has a tick."""
+    X, y, *_ = apart(2)
+    found = path(X, y, [1, 0.01, np.inf, 0.1])
+    display = PathDisplay.from_path(found, X, y, held_out=(X[:20], y[:20]))
+    models = [found[k] for k in (1, 3, 0, 2)]
+    accuracy, width, support = ([line.get_ydata() for line in ax.lines] for ax in display.axes_)
+    assert accuracy[0].tolist() == [model.score(X, y) for model in models]
+    assert accuracy[1].tolist() == [model.score(X[:20], y[:20]) for model in models]
+    assert width[0].tolist() == [model.certificate_.width for model in models]
+    assert support[0].tolist() == [len(model.support_) for model in models]
+    assert display.axes_[2].get_xticklabels()[-1].get_text() == "∞"
+
+
+def test_hildreth_ends_at_the_maximum():
+    """The path begins at 0, moves along one axis at a time, and ends where the compiled solver does."""
+    Q, b = np.array([[4.0, 1.0], [1.0, 2.0]]), np.array([-6.0, -4.0])
+    for upper in (np.inf, 1.2):
+        display = HildrethDisplay.from_qp(Q, b, upper=upper, ax=Figure().subplots())
+        steps = display.path_
+        assert not steps[0].any()
+        assert ((np.diff(steps, axis=0) != 0).sum(axis=1) <= 1).all()
+        assert steps[-1] == pytest.approx(hildreth(Q, b, upper=upper).alpha, abs=1e-8)
+    with pytest.raises(ValueError, match="two variables"):
+        HildrethDisplay.from_qp(np.eye(3), np.ones(3))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_kkt_points_lie_where_the_certificate_says(loss):
+    """Every row is drawn at its margin and α/c, the largest distance from what is allowed is the certificate's."""
+    X, y = noisy(120, 4)
+    svm = LinearSVM(C=0.5, loss=loss, class_weight={1.0: 2.0, -1.0: 1.0}, tol=1e-8).fit(X, y)
+    display = KKTDisplay.from_estimator(svm, X, y, ax=Figure().subplots())
+    marks = drawn(display)
+    for sign, c in ((-1, 0.5), (1, 1.0)):
+        wanted = np.column_stack([y * svm.decision_function(X), svm.certificate_.alpha / c])[y == sign]
+        assert marks[f"class {sign}"] == pytest.approx(wanted)
+    m, a = np.vstack([marks["class -1"], marks["class 1"]]).T
+    assert LOSSES[loss].kkt_violation(m, a).max() == pytest.approx(svm.certificate_.kkt_violation, abs=1e-6)
+    allowed = [one for one in legend(display) if one.startswith("allowed")]
+    assert len(allowed) == (3 if loss == "hinge" else 1)
+
+
+def test_kkt_of_the_hard_margin_has_two_regions():
+    """α = 0 with m ≥ 1, α > 0 with m = 1: the rows with α > 0 are drawn at margin 1."""
+    X, y, *_ = apart(2)
+    svm = LinearSVM(C=np.inf, tol=1e-9).fit(X, y)
+    display = KKTDisplay.from_estimator(svm, X, y, ax=Figure().subplots())
+    m, alpha = np.vstack([drawn(display)["class -1"], drawn(display)["class 1"]]).T
+    assert m[alpha > 0] == pytest.approx(np.ones(len(svm.support_)), abs=1e-6)
+    assert sum(one.startswith("allowed") for one in legend(display)) == 2
+
+
+def test_kkt_refuses_other_rows_and_other_classifiers():
+    """Rows that the fit did not see and classifiers without dual variables get a message."""
+    X, y = noisy(60, 2)
+    with pytest.raises(ValueError, match="these are others"):
+        KKTDisplay.from_estimator(LinearSVM().fit(X, y), X[:30], y[:30])
+    with pytest.raises(ValueError, match="LinearSVC has none"):
+        KKTDisplay.from_estimator(LinearSVC().fit(X, y), X, y)
+
+
+def test_demo_draws_a_panel_for_each_strength():
+    """One panel per C with that fit's number of rings; the width in its title falls as C grows."""
+    figure = demo_figure()
+    assert [ax.get_title().split(",")[0] for ax in figure.axes] == ["C = 1e+10", "C = 0.1", "C = 0.01"]
+    widths = [float(ax.get_title().split("width ")[1].split(",")[0]) for ax in figure.axes]
+    assert widths == sorted(widths)
+    X, y = clouds()
+    for ax, C in zip(figure.axes, (1e10, 0.1, 0.01), strict=True):
+        rings = sum(len(one.get_offsets()) for one in ax.collections if one.get_label() in RINGS)
+        assert rings == len(LinearSVM(C, tol=1e-9).fit(X, y).support_)
+    assert len(demo_figure(1.0, points="five").axes) == 1
+    with pytest.raises(ValueError, match="points='six'; choose from 'clouds', 'five'"):
+        demo_figure(points="six")
+
+
+def test_outliers_turn_least_squares_and_not_logistic_regression():
+    """Between the panels the line of least squares turns by more than 20 degrees, the logistic one by less than 5."""
+    without, among = outlier_figure().axes
+    turns = []
+    for before, after in zip(without.lines, among.lines, strict=True):
+        ways = [np.subtract(line.get_xy2(), line.get_xy1()) for line in (before, after)]
+        turns.append(np.degrees(np.arccos(abs(ways[0] @ ways[1]))))
+    assert turns[0] > 20
+    assert turns[1] < 5
+
+
+def test_separators_lie_where_the_scores_are_0():
+    """Both ends of every line have score 0 by the classifier's own decision_function."""
+    X, y = noisy(60, 2)
+    fits = {"ours": LinearSVM().fit(X, y), "theirs": LinearSVC(random_state=0).fit(X, y)}
+    ax = Figure().subplots()
+    SeparatorsDisplay.from_estimators(fits, X, y, ax=ax)
+    for line, clf in zip(ax.lines, fits.values(), strict=True):
+        assert clf.decision_function([line.get_xy1(), line.get_xy2()]) == pytest.approx([0, 0], abs=1e-9)
+    with pytest.raises(ValueError, match="'wide' has 2 classes and 3 features"):
+        SeparatorsDisplay.from_estimators({"wide": LinearSVM().fit(*noisy(30, 3))}, X, y, ax=ax)
+
+
+def test_without_matplotlib_the_error_names_the_command(monkeypatch):
+    """An import that fails turns into one that says what to install."""
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'widemargin\[plots\]'"):
+        LossDisplay.from_losses()

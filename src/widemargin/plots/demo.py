@@ -1,0 +1,104 @@
+"""The lecture's pictures in one call: what C does to the margin, and what outliers do to least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.certificate import InseparableError
+from widemargin.estimators import LeastSquaresClassifier, LinearSVM, LogisticRegression
+from widemargin.plots.hulls import HullDisplay
+from widemargin.plots.look import pyplot, share_legend
+from widemargin.plots.margin import MarginDisplay
+from widemargin.plots.separators import SeparatorsDisplay
+
+Floats = NDArray[np.float64]
+
+
+def clouds() -> tuple[Floats, Floats]:
+    """Two clouds of 20 points that can be separated, but for one point of the second only just."""
+    rng = np.random.default_rng(4)
+    X = np.vstack([rng.standard_normal((20, 2)) * 0.8 - [1.6, 1.0], rng.standard_normal((20, 2)) * 0.8 + [1.6, 1.0]])
+    X[-1] = [-0.2, -0.9]
+    return X, np.repeat([-1.0, 1.0], 20)
+
+
+def five() -> tuple[Floats, Floats]:
+    """The five points of notes 001, "SVM with sklearn"."""
+    return np.array([(1, 1), (1, -1), (-1, 1), (-1, -1), (-0.1, -0.1)]), np.array([1.0, 1.0, -1.0, -1.0, 1.0])
+
+
+#: Points that `demo_figure` can draw.
+POINTS = {"clouds": clouds, "five": five}
+
+
+def demo_figure(C: float | Sequence[float] = (1e10, 0.1, 0.01), *, points: str = "clouds") -> Any:
+    """The margin at one C, or at several side by side, as the notes' ``demo.py C`` draws it.
+
+    Parameters
+    ----------
+    C : number > 0, or several
+        A large C keeps the slacks small, a small one the margin wide. With C = ∞ and points that cannot be separated,
+        the hulls and a point of both are drawn instead.
+    points : {"clouds", "five"}
+        Two clouds of 20 points, or the five points of the notes.
+
+    Returns
+    -------
+    A matplotlib figure.
+
+    Examples
+    --------
+    >>> from widemargin.plots import demo_figure
+    >>> [ax.get_title().split(",")[0] for ax in demo_figure([100, 0.1]).axes]
+    ['C = 100', 'C = 0.1']
+
+    """
+    if points not in POINTS:
+        raise ValueError(f"points={points!r}; choose from {', '.join(map(repr, POINTS))}")
+    strengths = [float(one) for one in (C if isinstance(C, Sequence | np.ndarray) else [C])]
+    if not strengths:
+        raise ValueError("C is empty; give at least one number > 0")
+    X, y = POINTS[points]()
+    wide = max(5.6, 3.7 * len(strengths))
+    figure, axes = pyplot().subplots(1, len(strengths), figsize=(wide, 4.9), layout="constrained", squeeze=False)
+    for ax, strength in zip(axes[0], strengths, strict=True):
+        try:
+            svm = LinearSVM(strength, tol=1e-9).fit(X, y)
+        except InseparableError as proof:
+            HullDisplay.from_data(X, y, proof=proof, ax=ax)
+            ax.set_title(f"C = {strength:g}, no line separates the classes", fontsize="medium")
+            continue
+        MarginDisplay.from_estimator(svm, X, y, ax=ax)
+        width, count = 2 / np.linalg.norm(svm.coef_), len(svm.support_)
+        ax.set_title(f"C = {strength:g}, width {width:.3g}, {count} support vectors", fontsize="medium")
+    share_legend(axes[0], figure, loc="outside lower center", ncols=min(4, 2 * len(strengths)))
+    return figure
+
+
+def outlier_figure() -> Any:
+    """Least squares and logistic regression without outliers and with some: only one of them minds (notes 004).
+
+    Returns
+    -------
+    A matplotlib figure of two panels.
+
+    """
+    rng = np.random.default_rng(1)
+    X = np.vstack([rng.standard_normal((30, 2)) * 0.6 + [-1, 1], rng.standard_normal((30, 2)) * 0.6 + [1, -1]])
+    y = np.repeat([-1.0, 1.0], 30)
+    far = rng.standard_normal((10, 2)) * 0.4 + [7.0, -5.5]  # of the second class, and deep on its side
+    figure, axes = pyplot().subplots(1, 2, figsize=(8.4, 4.6), layout="constrained", sharex=True, sharey=True)
+    panels = (("without outliers", X, y), ("with outliers", np.vstack([X, far]), np.append(y, np.ones(10))))
+    for ax, (title, rows, labels) in zip(axes, panels, strict=True):
+        fits = {
+            "least squares": LeastSquaresClassifier().fit(rows, labels),
+            "logistic regression": LogisticRegression(C=1).fit(rows, labels),
+        }
+        SeparatorsDisplay.from_estimators(fits, rows, labels, ax=ax)
+        ax.set_title(title, fontsize="medium")
+    share_legend(axes, figure, loc="outside lower center", ncols=4)
+    return figure

@@ -1,0 +1,99 @@
+"""What optimality asks of each row, and what it got."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from widemargin.certificate import AT_BOUND, Certificates
+from widemargin.plots.look import CLASSES, COLOURS, Display, mark_beyond, name, point_size, scatter
+from widemargin.plots.sides import class_of
+from widemargin.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+
+class KKTDisplay(Display):
+    """α against the margin for every row, and shaded where optimality allows it to be.
+
+    With the hinge: α = 0 needs m ≥ 1; 0 < α < c needs m = 1; α = c needs m ≤ 1. Of the hard margin there are only the
+    first two. A loss without a kink allows one α = −cφ′(m) for each m. Upwards stands α/c, so that rows of different
+    strength c can be compared; of the hard margin, where c = ∞, α itself.
+
+    Examples
+    --------
+    >>> from widemargin import LinearSVM
+    >>> from widemargin.plots import KKTDisplay
+    >>> X, y = [[1, 1], [1, -1], [-1, 1], [-1, -1], [-0.1, -0.1]], [1, 1, 0, 0, 1]
+    >>> KKTDisplay.from_estimator(LinearSVM().fit(X, y), X, y).ax_.get_ylabel()
+    'α / c'
+
+    """
+
+    @classmethod
+    def from_estimator(
+        cls,
+        clf: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        target: object = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw a fit of ours on the rows it was made from; of more than two classes, that of `target`."""
+        if not hasattr(clf, "certificate_"):
+            raise ValueError(f"KKTDisplay needs the dual variables of a certificate; {type(clf).__name__} has none")
+        row = 0 if len(clf.classes_) == 2 else class_of(clf, target, cls.__name__)
+        classes, problems = copy(clf).problems(X, y, sample_weight)
+        proof = clf.certificate_
+        proof = proof[row] if isinstance(proof, Certificates) else proof
+        if not np.array_equal(classes, clf.classes_) or len(proof.alpha) != problems[row].rows.n:
+            raise ValueError("KKTDisplay draws the rows that clf was fitted to; these are others")
+        problem = problems[row]
+        margins = problem.margins(np.asarray(clf.coef_[row], dtype=np.float64), float(clf.intercept_[row]))
+        live = problem.live
+        m, alpha, c = margins[live], proof.alpha[live], problem.c[live]
+        heights = alpha if problem.hard else alpha / c
+        display = cls._on(ax)
+        display._frame(m, heights, problem)
+        display._shade(problem)
+        names = ("the rest" if len(classes) > 2 else classes[0], classes[row] if len(classes) > 2 else classes[1])
+        positive, places = problem.y[live] > 0, np.column_stack([m, heights])
+        for rows, label, look in zip((~positive, positive), names, CLASSES, strict=True):
+            scatter(display.ax_, places[rows], point_size(len(m)), alpha=0.75, label=f"class {name(label)}", **look)
+        mark_beyond(display.ax_, places)
+        return display._explain("margin m = y(w·x + b)", "α" if problem.hard else "α / c")
+
+    def _frame(self, m: Floats, heights: Floats, problem: Problem) -> None:
+        near, far = np.quantile(m, [0.01, 0.99])
+        reach = max(far - near, 1.0)
+        left, right = min(max(m.min(), near - reach), 0.0), max(min(m.max(), far + reach), 2.0)
+        room = 0.06 * (right - left)
+        top = problem.loss.upper if np.isfinite(problem.loss.upper) and not problem.hard else float(heights.max())
+        bottom = min(0.0, float(heights.min()))
+        tall = max(top - bottom, AT_BOUND)
+        self.ax_.set(xlim=(left - room, right + room), ylim=(bottom - 0.12 * tall, top + 0.12 * tall))
+
+    def _shade(self, problem: Problem) -> None:
+        """What is allowed, as broad bands around lines: a line itself would hide under its rows."""
+        ax, loss = self.ax_, problem.loss
+        (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        broad: dict[str, Any] = {"lw": 13, "alpha": 0.3, "solid_capstyle": "butt", "zorder": 0.5}
+        if loss.smooth and not problem.hard:
+            m = np.linspace(left, right, 400)
+            ax.plot(m, -loss.slope(m), color=COLOURS[2], label="allowed: α = −cφ′(m)", **broad)
+        else:
+            kink, high = loss.kink, top if problem.hard else loss.upper
+            between = "α > 0" if problem.hard else "0 < α < c"
+            ax.plot([kink, right], [0, 0], color=COLOURS[2], label=f"allowed: α = 0, m ≥ {kink:g}", **broad)
+            ax.plot([kink, kink], [0, high], color=COLOURS[4], label=f"allowed: {between}, m = {kink:g}", **broad)
+            if not problem.hard:
+                ax.plot([left, kink], [high] * 2, color=COLOURS[5], label=f"allowed: α = c, m ≤ {kink:g}", **broad)
+        ax.set(xlim=(left, right), ylim=(bottom, top))

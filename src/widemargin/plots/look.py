@@ -1,0 +1,195 @@
+"""The look of every picture, in one place: colours, marks, lines, names, frames and legends.
+
+The colours are those of Okabe and Ito, told apart by every kind of eye; what matters differs in shape or dashes as
+well, so that a print in grey still tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+Look = dict[str, Any]
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)))
+SIZE = (6.4, 5.2)
+
+# Points, by class and by what is to be said of them.
+CLASSES: list[Look] = [{"color": COLOURS[1], "marker": "s", "lw": 0}, {"color": COLOURS[0], "marker": "o", "lw": 0}]
+ON_MARGIN: Look = {"facecolor": "none", "edgecolor": "black", "lw": 1.0, "marker": "o"}
+INSIDE_SUPPORT: Look = {"facecolor": "none", "edgecolor": "black", "lw": 0.9, "marker": "o", "linestyle": (0, (1.5, 1))}
+WRONG_SUPPORT: Look = {"facecolor": "none", "edgecolor": "black", "lw": 0.9, "marker": "s"}
+INSIDE: Look = {"facecolor": "white", "edgecolor": "black", "lw": 0.6, "marker": "o"}
+MISCLASSIFIED: Look = {"color": "black", "lw": 1.1, "marker": "x"}
+BEYOND: Look = {"color": "black", "lw": 0, "clip_on": False, "zorder": 4}
+NEAREST: Look = {"facecolor": "white", "edgecolor": "black", "lw": 1.2, "marker": "D", "zorder": 4}
+COMMON: Look = {"color": "black", "marker": "*", "lw": 0, "zorder": 4}
+
+# Lines and areas.
+SLACK: Look = {"colors": "0.35", "linewidths": 0.7, "zorder": 0.9}
+SEPARATOR: Look = {"color": "black", "lw": 1.5}
+EDGE: Look = {"color": "black", "lw": 0.8, "ls": "--"}
+BAND: Look = {"color": "0.93", "zorder": 0}
+REFERENCE: Look = {"color": "0.5", "lw": 1.0, "ls": ":", "zorder": 0.5}
+RUNS: list[Look] = [{"color": color, "marker": marker} for color, marker in zip(COLOURS, "osD^vP", strict=True)]
+
+#: Beyond so many marks a picture for print keeps them as pixels: files stay small.
+RASTER = 1_000
+#: A name of more letters is cut in the middle.
+LONGEST_NAME = 28
+
+
+def pyplot() -> ModuleType:
+    """matplotlib.pyplot, or an error that says how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'widemargin[plots]'") from None
+    return plt
+
+
+def name(of: object, longest: int = LONGEST_NAME) -> str:
+    """A name from the data as it can stand in a picture: one line, not too long, and no formula by accident."""
+    text = f"{of:g}" if isinstance(of, float) else " ".join(str(of).split())
+    if len(text) > longest:
+        text = f"{text[: longest - 9].rstrip()}…{text[-8:].lstrip()}"
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text  # matplotlib hides labels that begin with _
+
+
+@dataclass(frozen=True)
+class Display:
+    """What a picture was drawn on."""
+
+    ax_: Axes
+
+    @property
+    def figure_(self) -> Any:
+        """The figure of the axes."""
+        return self.ax_.figure
+
+    @classmethod
+    def _on(cls, ax: Axes | None) -> Self:
+        """The axes given, or new ones, with the common look."""
+        return cls(new_axes() if ax is None else plain(ax))
+
+    def _explain(self, x: str, y: str) -> Self:
+        """Name the axes, and put the legend below them."""
+        self.ax_.set(xlabel=x, ylabel=y)
+        legend_below(self.ax_)
+        return self
+
+
+def new_axes() -> Axes:
+    """Axes in a figure of their own."""
+    return plain(pyplot().subplots(figsize=SIZE, layout="constrained")[1])
+
+
+def plain(ax: Axes) -> Axes:
+    """The axes without a box around them."""
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def point_size(count: int) -> float:
+    """How large the mark of a point is, in square points, if there are so many."""
+    return float(np.clip(6000 / max(count, 1), 3, 36))
+
+
+def scatter(ax: Axes, places: Floats, size: float, **look: Any) -> None:
+    """Marks at the places, as pixels if they are many."""
+    look.setdefault("rasterized", len(places) > RASTER)
+    ax.scatter(places[:, 0], places[:, 1], s=size, **look)
+
+
+def legend_below(ax: Axes, **more: Any) -> None:
+    """A legend under the axes' own labels, where it covers nothing, in as many columns as there is room for."""
+    handles, labels = ax.get_legend_handles_labels()
+    if not labels:
+        return
+    share = 1.0 if len(ax.figure.axes) == 1 else ax.get_position(original=True).width
+    width = share * ax.figure.bbox.width * 72 / ax.figure.dpi  # in points
+    legend = ax.legend(
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        borderaxespad=4.8,  # in letters' heights: below ticks and label, whatever the height of the axes
+        ncols=columns_for(labels, width),
+        frameon=False,
+        fontsize="small",
+        scatterpoints=1,
+        handlelength=1.8,
+        columnspacing=1.4,
+        **more,
+    )
+    bold(legend)
+
+
+def bold(legend: Any) -> None:
+    """Marks that are tiny or faint in the picture, being many, can be seen in the legend all the same."""
+    for handle in legend.legend_handles:
+        if hasattr(handle, "get_sizes"):
+            handle.set_sizes(np.clip(handle.get_sizes(), 18, 70))
+            handle.set_linewidth([max(one, 0.8) if one > 0 else 0 for one in handle.get_linewidth()])
+            handle.set_alpha(None)
+
+
+def columns_for(labels: Iterable[str], width: float, letter: float = 4.4) -> int:
+    """How many columns of such labels fit into so many points."""
+    entry = 34 + letter * max(map(len, labels))
+    return int(np.clip(width // entry, 1, 4))
+
+
+def share_legend(axes: Iterable[Axes], where: Any, **place: Any) -> None:
+    """One legend for all panels: an entry for each label that any of them has."""
+    axes = list(axes)
+    entries: Mapping[str, Any] = {
+        label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    for ax in axes:
+        if (own := ax.get_legend()) is not None:
+            own.remove()
+    bold(where.legend(entries.values(), entries.keys(), **{"frameon": False, "fontsize": "small", **place}))
+
+
+def frame(places: Floats, *, whole: bool = False) -> tuple[Floats, Floats]:
+    """The lower left and upper right corner of a view on the places.
+
+    Unless the `whole` is wanted, a few places that lie so far out that the others would shrink to a dot are left out.
+    """
+    low, high = places.min(axis=0), places.max(axis=0)
+    if not whole:
+        near, far = np.quantile(places, [0.01, 0.99], axis=0)
+        reach = np.where(far > near, 0.75 * (far - near), np.inf)  # where hardly any differ, those that do count
+        low, high = np.maximum(low, near - reach), np.minimum(high, far + reach)
+    room = 0.08 * np.where(high > low, high - low, np.maximum(1.0, np.abs(high)))
+    return low - room, high + room
+
+
+def mark_beyond(ax: Axes, places: Floats) -> None:
+    """Arrowheads on the frame for the places outside of it, and how many they are."""
+    left, right = ax.get_xlim()
+    bottom, top = ax.get_ylim()
+    outside = places[(places[:, 0] < left) | (places[:, 0] > right) | (places[:, 1] < bottom) | (places[:, 1] > top)]
+    label = f"beyond the frame ({len(outside):,})"
+    x, y = outside.clip([left, bottom], [right, top]).T if len(outside) else (np.empty(0), np.empty(0))
+    for marker, here in (
+        ("<", outside[:, 0] < left),
+        (">", outside[:, 0] > right),
+        ("v", (outside[:, 1] < bottom) & (x > left) & (x < right)),
+        ("^", (outside[:, 1] > top) & (x > left) & (x < right)),
+    ):
+        if here.any():
+            ax.scatter(x[here], y[here], s=28, marker=marker, label=label, **BEYOND)
+            label = "_more beyond the frame"

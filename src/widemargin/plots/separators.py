@@ -1,0 +1,60 @@
+"""Several classifiers' lines through the same points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from widemargin.plots.look import CLASSES, COLOURS, DASHES, Display, frame, name, point_size, scatter
+from widemargin.plots.sides import matrix_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class SeparatorsDisplay(Display):
+    """The separators of several linear classifiers of two features, over the points.
+
+    Examples
+    --------
+    >>> from widemargin import LeastSquaresClassifier, LinearSVM
+    >>> from widemargin.plots import SeparatorsDisplay
+    >>> X, y = [[1, 1], [1, -1], [-1, 1], [-1, -1]], [1, 1, 0, 0]
+    >>> fits = {"least squares": LeastSquaresClassifier().fit(X, y), "SVM": LinearSVM().fit(X, y)}
+    >>> len(SeparatorsDisplay.from_estimators(fits, X, y).ax_.lines)
+    2
+
+    """
+
+    @classmethod
+    def from_estimators(
+        cls, estimators: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, ax: Axes | None = None
+    ) -> Self:
+        """Draw fitted classifiers of the same two classes, given under their labels."""
+        places, y = matrix_of(X) @ np.eye(matrix_of(X).shape[1]), np.asarray(y)
+        for label, clf in estimators.items():
+            if len(clf.classes_) != 2 or np.shape(clf.coef_)[-1] != 2:
+                raise ValueError(
+                    f"SeparatorsDisplay draws two classes and two features, {label!r} has {len(clf.classes_)} classes "
+                    f"and {np.shape(clf.coef_)[-1]} features"
+                )
+        display = cls._on(ax)
+        low, high = frame(places, whole=True)
+        display.ax_.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        for one, look in zip(np.unique(y), CLASSES, strict=True):
+            scatter(display.ax_, places[y == one], point_size(len(y)), label=f"class {name(one)}", **look)
+        # the classes have the first two colours
+        for (label, clf), color, dashes in zip(estimators.items(), cycle(COLOURS[2:]), cycle(DASHES), strict=False):
+            w, b = np.ravel(clf.coef_), float(np.ravel(clf.intercept_)[0])
+            middle, reach, norm = (low + high) / 2, 10 * float(np.hypot(*(high - low))), float(np.linalg.norm(w))
+            if norm > 0 and abs(away := (w @ middle + b) / norm) <= reach:  # else it is not to be seen
+                foot = middle - away * w / norm
+                end = foot + reach * np.array([-w[1], w[0]]) / norm
+                display.ax_.axline(
+                    (foot[0], foot[1]), (end[0], end[1]), color=color, ls=dashes, lw=1.8, label=name(label)
+                )
+        return display._explain("x₁", "x₂")

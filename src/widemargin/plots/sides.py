@@ -1,0 +1,177 @@
+"""A linear classifier seen as one class against the rest: the scores, the slacks and the support vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator, svds
+
+from widemargin.certificate import AT_BOUND
+from widemargin.losses import LOSSES
+from widemargin.plots.look import name
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+#: As many rows are enough to find the main direction.
+MANY = 10_000
+
+
+@dataclass(frozen=True)
+class Side:
+    """w and b that tell the positive rows from the others, and what they say of every row."""
+
+    w: Floats
+    b: float
+    #: w·x + b of every row.
+    scores: Floats
+    #: Which rows are of the positive class.
+    positive: Flags
+    #: What the negative and the positive class are called.
+    names: tuple[str, str]
+    #: Which rows are support vectors; None if the classifier has none, or was fitted to other rows.
+    support: Flags | None
+
+    @property
+    def margins(self) -> Floats:
+        """y(w·x + b)."""
+        return np.where(self.positive, self.scores, -self.scores)
+
+    @property
+    def slack(self) -> Floats:
+        """ξ = max(0, 1 − margin)."""
+        return np.maximum(0.0, 1 - self.margins)
+
+    @property
+    def inside(self) -> Flags:
+        """0 < ξ ≤ 1: on the right side, but inside the margin."""
+        slack = self.slack
+        return np.asarray((slack > AT_BOUND) & (slack <= 1))
+
+    @property
+    def wrong(self) -> Flags:
+        """ξ > 1: misclassified."""
+        return np.asarray(self.slack > 1)
+
+
+def side_of(clf: Any, X: Any, y: Any, target: object, display: str) -> Side:
+    """The side of `target`: the second of two classes; of more, one that must be named."""
+    classes = np.asarray(clf.classes_)
+    which = class_of(clf, target, display)
+    y = np.asarray(y)
+    known = is_known(y, classes)
+    if not known.all():
+        at = int(np.argmin(known))
+        raise ValueError(f"y[{at}] is {y[at]!r}, which is no class of clf: {classes.tolist()}; leave such rows out")
+    weights = np.asarray(clf.coef_.todense() if hasattr(clf.coef_, "todense") else clf.coef_)
+    scores = np.asarray(clf.decision_function(X), dtype=np.float64)
+    if len(scores) != len(y):
+        raise ValueError(f"X has {len(scores)} rows and y has {len(y)} labels")
+    if len(classes) == 2:
+        row, sign, names = 0, 1.0 if which == 1 else -1.0, (name(classes[1 - which]), name(classes[which]))
+    else:
+        scores, row, sign, names = scores[:, which], which, 1.0, ("the rest", name(classes[which]))
+    intercept = np.broadcast_to(np.ravel(clf.intercept_), len(weights))
+    return Side(
+        sign * np.asarray(weights[row], dtype=np.float64),
+        sign * float(intercept[row]),
+        sign * scores,
+        y == classes[which],
+        names,
+        _support(clf, row, len(y)),
+    )
+
+
+def is_known(y: NDArray[Any], classes: NDArray[Any]) -> Flags:
+    """Which labels are among the classes; the word "1" is not the number 1."""
+    names = set(classes.tolist())
+    return np.fromiter((one in names for one in y.tolist()), dtype=bool, count=len(y))
+
+
+def class_of(clf: Any, target: object, display: str) -> int:
+    """The index of the class to tell from the rest."""
+    classes = np.asarray(clf.classes_).tolist()
+    if target is not None:
+        if target not in classes:
+            raise ValueError(f"target={target!r} is no class of clf; choose from {classes}")
+        return int(classes.index(target))
+    if len(classes) != 2:
+        raise ValueError(
+            f"{display} draws two classes, clf has {len(classes)}; name the one to tell from the rest: target=…"
+        )
+    return 1
+
+
+def _support(clf: Any, row: int, n: int) -> Flags | None:
+    """The support vectors, where the loss leaves some rows out and these are the rows that clf was fitted to."""
+    if not hasattr(clf, "support_") or not np.isfinite(LOSSES[getattr(clf, "loss", "hinge")].kink):
+        return None
+    proof = getattr(clf, "certificate_", None)
+    support = np.asarray(clf.support_)
+    if proof is not None:
+        proof = proof if hasattr(proof, "support") else proof[row]
+        support = proof.support
+        if len(proof.alpha) != n:
+            return None
+    if len(support) and support[-1] >= n:
+        return None
+    flags = np.zeros(n, dtype=bool)
+    flags[support] = True
+    return flags
+
+
+def main_coordinate(X: Any, w: Floats | None) -> Floats:
+    """Each row's place along the first principal component of X without its part along w; 0 if nothing is left.
+
+    Of very many rows, a part is asked for the direction.
+    """
+    n, d = X.shape
+    length = 0.0 if w is None else float(np.linalg.norm(w))
+    unit = np.zeros(d) if w is None or length == 0 else w / length
+    if n > MANY:
+        part = np.sort(np.random.default_rng(0).choice(n, MANY, replace=False))
+        direction = _main_direction(rows_of(X, part), unit)
+    else:
+        direction = _main_direction(X, unit)
+    along = np.asarray(X @ (direction - unit * (unit @ direction)))
+    return np.asarray(along - along.mean())
+
+
+def _main_direction(X: Any, unit: Floats) -> Floats:
+    """The first principal component of X without its part along the unit vector; 0 if nothing is left."""
+    d = X.shape[1]
+
+    def places(v: Floats) -> Floats:
+        along = X @ (v.ravel() - unit * (unit @ v.ravel()))
+        return np.asarray(along - along.mean())
+
+    def back(u: Floats) -> Floats:
+        v = X.T @ (u.ravel() - u.mean())
+        return np.asarray(v - unit * (unit @ v))
+
+    trial = np.random.default_rng(0).standard_normal(max(X.shape))
+    left = np.linalg.norm(places(trial[:d]))
+    if left <= 1e-12 * np.linalg.norm(X @ trial[:d]):
+        return np.zeros(d)
+    if min(X.shape) == 1:
+        return np.ones(d)
+    operator = LinearOperator(X.shape, matvec=places, rmatvec=back, dtype=np.float64)
+    _, _, components = svds(operator, k=1, v0=trial[: min(X.shape)], tol=0 if X.shape[0] < MANY else 1e-3)
+    upwards = np.sign(components[0, np.argmax(abs(components[0]))])  # the same side up on every machine
+    return np.asarray(upwards * components[0])
+
+
+def rows_of(X: Any, which: NDArray[Any]) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[np.arange(len(X))[which]]
+    return X.tocsr()[which] if hasattr(X, "tocsr") else np.asarray(X)[which]
+
+
+def matrix_of(X: Any) -> Any:
+    """X as products with it need it: sparse as it is, else float64."""
+    return X if issparse(X) else np.asarray(X, dtype=np.float64)

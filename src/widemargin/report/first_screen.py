@@ -1,0 +1,126 @@
+"""The first screen of a report: how good the model is and whether to trust it, in plain words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from widemargin.certificate import Certificates
+from widemargin.report.markup import escaped, percent, plural, small_percent
+from widemargin.report.subject import Subject
+
+#: A gap above this is worth a warning.
+WIDE_GAP = 0.01
+
+
+def first_screen(subject: Subject, title: str, source: str) -> str:
+    """Two sentences, a few numbers, and what to keep in mind."""
+    found, n, d = subject.evaluation, len(subject.y), subject.coef.shape[1]
+    of = f"{n:,} rows, {d:,} features, {len(found.classes):,} classes"
+    of = f"on {escaped(source)}: {of}" if source else f"on {of}"
+    tiles = [
+        (percent(found.accuracy), "of the rows classified rightly"),
+        (percent(found.baseline), "by always naming the most frequent class"),
+    ]
+    if found.f1 is not None:
+        meaning = "mean F1 over the classes" if len(found.classes) > 2 else f"F1 of class {escaped(found.classes[1])}"
+        tiles.append((f"{found.f1:.3f}", meaning))
+    if found.roc_auc is not None:
+        tiles.append((f"{found.roc_auc:.3f}", "ROC AUC: 0.5 is chance, 1 is perfect"))
+    if subject.certificate is not None:
+        tiles.append((small_percent(subject.certificate.relative_gap), "the most that better weights could gain"))
+    shown = "".join(f'<div class="tile"><b>{value}</b><span>{meaning}</span></div>' for value, meaning in tiles)
+    minding = "".join(f"<li>{one}</li>" for one in _to_mind(subject))
+    return (
+        f'<header>\n<h1>{escaped(title)}</h1>\n<p class="of">{of}</p>\n{_how_good(subject)}\n{_how_sure(subject)}\n'
+        f'<div class="tiles">{shown}</div>\n'
+        + (f'<strong>To keep in mind</strong>\n<ul class="minding">{minding}</ul>\n' if minding else "")
+        + "</header>"
+    )
+
+
+def _how_good(subject: Subject) -> str:
+    found = subject.evaluation
+    gain = found.accuracy - found.baseline
+    if gain <= 0:
+        compared = "That is no better than always naming the most frequent class: the model has learnt nothing of use."
+    else:
+        wrong, lazy = found.rows - found.right, round(found.rows * (1 - found.baseline))
+        compared = f"Always naming the most frequent class would get {percent(found.baseline)}"
+        compared += f": {lazy:,} mistakes instead of {wrong:,}." if wrong else f": {lazy:,} mistakes instead of none."
+    words = f"Of {found.rows:,} rows, {found.right:,} are classified rightly ({percent(found.accuracy)})."
+    return f'<p class="says{"" if gain > 0 else " mind"}">{words} <small>{compared}</small></p>'
+
+
+def _how_sure(subject: Subject) -> str:
+    proof = subject.certificate
+    if proof is None:
+        words = "How close the weights are to the best ones is not known: this model comes without a certificate."
+        return f'<p class="says mind">{words}</p>'
+    gap = proof.relative_gap
+    worst = " for any of the classes" if isinstance(proof, Certificates) else ""
+    where = "" if subject.proved_here else " on the rows it was trained on"
+    if not np.isfinite(gap):
+        words = f"Nothing is proved about the weights{worst}: they may be far from the best ones."
+    elif gap > WIDE_GAP:
+        words = (
+            f"Training stopped short: other weights may have an objective {small_percent(gap)} better{worst}{where}."
+        )
+    elif gap <= 1e-12:
+        words = f"No weights can have a better objective{worst}{where}, but for rounding: proved."
+    else:
+        bound = next((name for power, name in _TINY if gap <= power), small_percent(gap))
+        words = f"No weights can have an objective more than {bound} better{worst}{where}: proved."
+    more = (
+        "So what the model gets wrong is not for lack of training: it takes other features, more rows or another C."
+        if gap <= WIDE_GAP
+        else "Train on, scale the features, or use solver='auto', before judging the features by this model."
+    )
+    return f'<p class="says{"" if gap <= WIDE_GAP else " mind"}">{words} <small>{more}</small></p>'
+
+
+_TINY = ((1e-9, "a billionth"), (1e-6, "a millionth"))
+
+
+def _to_mind(subject: Subject) -> list[str]:
+    """What would make a careful reader trust the numbers less."""
+    found, d = subject.evaluation, subject.coef.shape[1]
+    notes = []
+    if subject.proved_here:
+        notes.append("These are the rows that the model was trained on. Expect more mistakes on rows it has not seen.")
+    else:
+        low, high = _interval(found.right, found.rows)
+        notes.append(
+            f"With {found.rows:,} rows the accuracy on more of the same kind is between {percent(low)} and "
+            f"{percent(high)} (95\u00a0% interval), if the model was not trained on them."
+        )
+    if subject.proved_here and d > found.rows:
+        notes.append(f"There are more features ({d:,}) than rows ({found.rows:,}): a fit to such rows proves little.")
+    if found.unknown:
+        kinds, count = len(found.unknown), sum(found.unknown.values())
+        some = ", ".join(escaped(one) for one in list(found.unknown)[:5])
+        notes.append(
+            f"{count:,} {plural(count, 'row has a label', 'rows have labels')} that the model does not know ({some}"
+            f"{', …' if kinds > 5 else ''}): {plural(count, 'a mistake', 'mistakes')} by necessity."
+        )
+    if found.absent:
+        some = ", ".join(escaped(one) for one in found.absent[:5])
+        many = f"{some}{', …' if len(found.absent) > 5 else ''}"
+        notes.append(
+            f"No row has {plural(len(found.absent), 'the class', 'the classes')} {many}: nothing is said of it."
+        )
+    missed = sorted(
+        (one for one in found.each if one.rows and (one.recall or 0) < 0.5), key=lambda one: one.recall or 0
+    )
+    for one in missed[:3]:
+        hit = round((one.recall or 0) * one.rows)
+        notes.append(f"Of the {one.rows:,} rows of class {escaped(one.name)}, only {hit:,} are recognised.")
+    if len(missed) > 3:
+        notes.append(f"{len(missed) - 3} more classes have fewer than half of their rows recognised.")
+    return notes
+
+
+def _interval(right: int, rows: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's interval for a share."""
+    share, weight = right / rows, z * z / rows
+    middle, reach = share + weight / 2, z * float(np.sqrt(share * (1 - share) / rows + weight / (4 * rows)))
+    return max(0.0, (middle - reach) / (1 + weight)), min(1.0, (middle + reach) / (1 + weight))

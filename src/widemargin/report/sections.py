@@ -1,0 +1,309 @@
+"""The sections of a report below its first screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.certificate import Certificate, Certificates
+from widemargin.evaluation import Evaluation
+from widemargin.plots import ConvergenceDisplay, KKTDisplay, MarginDisplay
+from widemargin.plots.sides import is_known, rows_of
+from widemargin.report.markup import escaped, four_digits, picture_of, table_of
+from widemargin.report.subject import Subject, each_of
+
+Floats = NDArray[np.float64]
+
+#: How many features of a class, and how many rows, are listed.
+FEATURES, FEATURES_OF_MANY, VIOLATIONS = 15, 8, 15
+#: More classes than this are not listed one by one in every table.
+MOST_CLASSES = 40
+
+
+def evaluation_part(found: Evaluation) -> str:
+    """Accuracy and its kin, class by class where there are several, and who is taken for whom."""
+    several = len(found.classes) > 2
+    whose = "the class" if several else f"class {escaped(found.classes[1])}"
+    mean = "; mean over the classes" if several else ""
+    facts = [
+        ("accuracy", found.accuracy, "share of the rows that are classified rightly"),
+        ("precision", found.precision, f"share of right ones among the rows taken for {whose}{mean}"),
+        ("recall", found.recall, f"share of the rows of {whose} that are recognised{mean}"),
+        ("F1", found.f1, f"harmonic mean of precision and recall{mean}"),
+        ("ROC AUC", found.roc_auc, f"chance that a row of {whose} scores higher than a row of another{mean}"),
+        ("log loss", found.log_loss, "mean of −log of the probability given to the right class; lower is better"),
+    ]
+    rows = [(label, four_digits(value), meaning) for label, value, meaning in facts if value is not None]
+    body = table_of(("", "", "meaning"), rows, words=(2,))
+    if several:
+        body += "<h3>Class by class</h3>" + _classes_table(found)
+    return f"<section>\n<h2>Evaluation</h2>\n{body}\n<h3>Confusions</h3>\n{_confusion(found)}\n</section>"
+
+
+def _classes_table(found: Evaluation) -> str:
+    listed = sorted(found.each, key=lambda one: 2.0 if one.f1 is None else one.f1)
+    rows = [
+        (escaped(one.name), f"{one.rows:,}", *map(four_digits, (one.precision, one.recall, one.f1, one.roc_auc)))
+        for one in listed[:MOST_CLASSES]
+    ]
+    note = f'<p class="note">The {MOST_CLASSES} with the lowest F1.</p>' if len(listed) > MOST_CLASSES else ""
+    heads = ("class, worst first", "rows", "precision", "recall", "F1", "ROC AUC")
+    return table_of(heads, rows) + note
+
+
+def _confusion(found: Evaluation) -> str:
+    counts = np.array(found.confusion)
+    if len(found.classes) > MOST_CLASSES:
+        wrong = counts.copy()
+        np.fill_diagonal(wrong, 0)
+        order = np.argsort(-wrong, axis=None, kind="stable")[:20]
+        pairs = [(i, j) for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True) if wrong[i, j]]
+        rows = [(escaped(found.classes[i]), escaped(found.classes[j]), f"{counts[i, j]:,}") for i, j in pairs]
+        return table_of(("class", "taken for", "rows"), rows, words=(1,))
+    short = len(found.classes) > 6
+    look = "confusion many" if short else "confusion"
+    heads = "".join(f"<th>{k + 1 if short else escaped(one)}</th>" for k, one in enumerate(found.classes))
+    lines = []
+    for i, one in enumerate(found.classes):
+        total = max(int(counts[i].sum()), 1)
+        cells = "".join(
+            f'<td style="background: rgba(var(--shade), {0.75 * count / total:.2f})">{count or "·"}</td>'
+            for count in found.confusion[i]
+        )
+        number = f"{i + 1}\u2002" if short else ""
+        lines.append(f'<tr><th title="{escaped(one)}">{number}{escaped(one)}</th>{cells}</tr>')
+    return (
+        f'<div class="wide"><table class="{look}"><thead><tr><th></th>{heads}</tr></thead><tbody>{"".join(lines)}'
+        '</tbody></table></div>\n<p class="note">Rows: the class by label. Columns: the class by prediction. What is '
+        "right stands on the diagonal; the shade is the share of the row's class.</p>"
+    )
+
+
+def certificate_part(subject: Subject) -> str:
+    """The proof: primal, dual and gap, the margin, and the KKT table."""
+    proof = subject.certificate
+    if proof is None:
+        return ""
+    each = each_of(proof)
+    about = "It is about the rows that the model was trained on, not about those of this page."
+    whose = "" if subject.proved_here else f'<p class="note">{about}</p>'
+    intro = (
+        "<p>Training minimises an objective: ½‖w‖² and C times the losses. The <em>dual</em> value below is a number "
+        "that no weights can get under, whatever the solver did. The model's own value, the <em>primal</em>, is at "
+        "most the <em>gap</em> above it.</p>"
+    )
+    facts = _several(proof) if isinstance(proof, Certificates) else _single(each[0])
+    return f"<section>\n<h2>Certificate</h2>\n{whose}{intro}\n{facts}\n{_kkt_table(each)}\n</section>"
+
+
+def _single(proof: Certificate) -> str:
+    inside = proof.violations - proof.misclassified
+    rows = [
+        ("primal", f"{proof.primal:.9g}", "the model's objective"),
+        ("dual", f"{proof.dual:.9g}", "what no weights can get under"),
+        ("gap", f"{proof.gap:.2e}", "their difference, rounding included"),
+        ("relative gap", f"{proof.relative_gap:.2e}", "the gap divided by the dual"),
+        ("margin width", f"{proof.width:.6g}", "2/‖w‖, the distance of the two edges of the band"),
+        ("support vectors", f"{len(proof.support):,} of {proof.rows:,}", "the rows that the weights depend on"),
+        ("total slack", f"{proof.slack:.6g}", "the sum of all ξ = max(0, 1 − margin)"),
+        ("inside the margin", f"{inside:,}", "rows with 0 &lt; ξ ≤ 1: right, but close"),
+        ("misclassified", f"{proof.misclassified:,}", "rows with ξ &gt; 1"),
+    ]
+    return table_of(("", "", "meaning"), rows, words=(2,))
+
+
+def _several(proofs: Certificates) -> str:
+    worst_first = sorted(zip(proofs.classes, proofs.each, strict=True), key=lambda one: -one[1].relative_gap)
+    rows = [
+        (
+            escaped(name),
+            f"{proof.primal:.6g}",
+            f"{proof.dual:.6g}",
+            f"{proof.relative_gap:.1e}",
+            f"{proof.width:.4g}",
+            f"{len(proof.support):,}",
+        )
+        for name, proof in worst_first[:MOST_CLASSES]
+    ]
+    heads = ("class against the rest, worst gap first", "primal", "dual", "relative gap", "width", "support vectors")
+    more = len(worst_first) - MOST_CLASSES
+    return table_of(heads, rows) + (f'<p class="note">And {more:,} more with smaller gaps.</p>' if more > 0 else "")
+
+
+def _kkt_table(each: Sequence[Certificate]) -> str:
+    kinds = [kind for kind in zip(*(one.kkt for one in each), strict=True) if sum(one.count for one in kind)]
+    rows = [
+        (
+            escaped(kind[0].name),
+            escaped(kind[0].demand),
+            f"{sum(one.count for one in kind):,}",
+            f"{max(one.worst for one in kind):.1e}",
+        )
+        for kind in kinds
+    ]
+    together = "" if len(each) == 1 else " All classes' tables are added up here."
+    return (
+        "<h3>Optimality, row by row (KKT)</h3>"
+        + table_of(("dual variable", "optimality asks", "rows", "worst miss"), rows, words=(1,))
+        + '<p class="note">α is how hard a row pulls at the weights, at most its strength c. At the best weights every '
+        f"row is where its α asks it to be; the worst miss tells by how much one is not.{together}</p>"
+    )
+
+
+def pictures_part(subject: Subject) -> str:
+    """The margin; of a fit of ours also the KKT regions and how the gap fell."""
+    clf, found = subject.clf, subject.evaluation
+    known = is_known(subject.y, np.asarray(clf.classes_))
+    if not known.any():
+        return ""
+    X, y = (subject.X, subject.y) if known.all() else (rows_of(subject.X, known), subject.y[known])
+    target, named = None, ""
+    if len(found.classes) > 2:
+        target = min((one for one in found.each if one.rows), key=lambda one: one.f1 or 0.0).name
+        named = f" For the class {escaped(target)}, which has the lowest F1, against the rest."
+    features = (
+        f"{subject.coef.shape[1]:,} features seen from the side" if subject.coef.shape[1] != 2 else "both features"
+    )
+    pictures = [
+        (
+            picture_of(lambda ax: MarginDisplay.from_estimator(clf, X, y, target=target, ax=ax)),
+            f"The margin, {features}: the score to the right decides, the dashed lines at ±1 are the edges of the "
+            f"margin.{named}"
+            if subject.coef.shape[1] != 2
+            else f"The margin, {features}: the line decides, the dashed lines are the edges of the margin.{named}",
+        )
+    ]
+    if subject.proved_here and hasattr(clf, "problems") and known.all():
+        pictures.append(
+            (
+                picture_of(lambda ax: KKTDisplay.from_estimator(clf, X, y, target=target, ax=ax)),
+                f"Optimality: how hard every row pulls (α) against its margin. Shaded: where it must be.{named}",
+            )
+        )
+    history = getattr(clf, "history_", None)
+    if history:
+        runs = {"relative gap": history}
+        if len(found.classes) > 2:
+            slowest = int(np.argmax([one.relative_gap for one in each_of(subject.certificate)]))
+            runs = {f"class {clf.classes_[slowest]}, the widest gap": history[slowest]}
+        if len(next(iter(runs.values()))) > 1:
+            tols = [float(clf.tol)] if hasattr(clf, "tol") else []
+            pictures.append(
+                (
+                    picture_of(lambda ax: ConvergenceDisplay.from_histories(runs, tols=tols, over="passes", ax=ax)),
+                    "Training: how the gap fell, from pass to pass, to what was asked for.",
+                )
+            )
+    shown = "".join(
+        f'<figure><img alt="{caption}" src="{image}"><figcaption>{caption}</figcaption></figure>'
+        for image, caption in pictures
+    )
+    return f'<section>\n<h2>Pictures</h2>\n<div class="columns">{shown}</div>\n</section>'
+
+
+def features_part(subject: Subject) -> str:
+    """The features with the largest weights, for either of two classes or for each of several."""
+    classes, spread = subject.evaluation.classes, _spread(subject.X)
+    note = (
+        '<p class="note">A weight is what one unit of the feature adds to the score. Features of different units '
+        "compare by weight × spread: what one standard deviation of the feature adds.</p>"
+    )
+    if len(classes) == 2:
+        w = subject.coef[0]
+        sides = []
+        for sign, name, look in ((1.0, classes[1], "bar"), (-1.0, classes[0], "bar against")):
+            order = _heaviest(sign * w, FEATURES)
+            top = float(np.abs(w).max()) or 1.0
+            rows = [
+                (
+                    subject.feature(k),
+                    f"{w[k]:.4g}",
+                    f"{w[k] * spread[k]:.3g}",
+                    f'<span class="{look}" style="width: {100 * abs(w[k]) / top:.1f}%"></span>',
+                )
+                for k in order
+            ]
+            table = table_of(("feature", "weight", "× spread", ""), rows, drawn=3) if rows else "<p>None.</p>"
+            sides.append(f"<div><h3>Speak for class {escaped(name)}</h3>{table}</div>")
+        body = f'<div class="columns">{"".join(sides)}</div>'
+    else:
+        items = []
+        for k in range(min(len(classes), MOST_CLASSES)):
+            heavy = _heaviest(subject.coef[k], FEATURES_OF_MANY)
+            listed = ", ".join(f"{subject.feature(j)} ({subject.coef[k, j]:.2g})" for j in heavy) or "none"
+            items.append(f"<li><strong>{escaped(classes[k])}</strong>: {listed}</li>")
+        more = f"<p>And {len(classes) - MOST_CLASSES:,} more classes.</p>" if len(classes) > MOST_CLASSES else ""
+        body = f'<ul class="classes">{"".join(items)}</ul>{more}'
+    return f"<section>\n<h2>Heaviest features</h2>\n{note}\n{body}\n</section>"
+
+
+def _heaviest(w: Floats, count: int) -> list[int]:
+    """The features with the largest weights > 0, the heaviest first."""
+    count = min(count, len(w))
+    largest = np.argpartition(-w, count - 1)[:count]
+    order = largest[np.argsort(-w[largest], kind="stable")]
+    return [int(k) for k in order if w[k] > 0]
+
+
+def violations_part(subject: Subject) -> str:
+    """The rows that are farthest on the wrong side, by number."""
+    classes = np.asarray(subject.clf.classes_)
+    place = {one: k for k, one in enumerate(classes.tolist())}
+    truth = np.array([place.get(one, -1) for one in subject.y.tolist()], dtype=np.intp)
+    known = np.flatnonzero(truth >= 0)
+    if not len(known):
+        return ""
+    if subject.scores.ndim == 1:
+        margins = np.where(truth[known] == 1, subject.scores[known], -subject.scores[known])
+        wanted, meaning = 1.0, "ξ = 1 − margin; above 1 the row is misclassified"
+    else:
+        own = subject.scores[known, truth[known]]
+        others = subject.scores[known].copy()
+        others[np.arange(len(known)), truth[known]] = -np.inf
+        margins = own - others.max(axis=1)
+        wanted, meaning = 0.0, "The margin is the score of the right class above the best of the others"
+    order = np.argsort(margins, kind="stable")[:VIOLATIONS]
+    order = order[margins[order] < wanted]
+    if not len(order):
+        body = "<p>None: every row is on the right side, and outside of the margin.</p>"
+    else:
+        rows = [
+            (
+                f"{i + 1:,}",
+                escaped(subject.y[i]),
+                escaped(subject.predicted[i]),
+                f"{m:.4g}",
+                f"{max(0.0, wanted - m):.4g}",
+            )
+            for i, m in zip(known[order].tolist(), margins[order].tolist(), strict=True)
+        ]
+        slack = "ξ" if wanted else "behind by"
+        body = table_of(("row", "label", "prediction", "margin", slack), rows, words=(1, 2))
+        body += (
+            f'<p class="note">Rows are counted from 1. {meaning}. Such rows are worth a look: a wrong label, a slip in '
+        )
+        body += "the data, or a case that the features cannot tell.</p>"
+    return f"<section>\n<h2>Worst violations</h2>\n{body}\n</section>"
+
+
+def settings_part(subject: Subject) -> str:
+    """The parameters of an estimator."""
+    if not hasattr(subject.clf, "get_params"):
+        return ""
+    parameters = subject.clf.get_params(deep=False)
+    rows = [(escaped(key), escaped(value)) for key, value in sorted(parameters.items())]
+    if hasattr(subject.clf, "n_iter_"):
+        rows.append(("passes or steps taken", f"{subject.clf.n_iter_}"))
+    return f"<section>\n<h2>Settings</h2>\n{table_of(('parameter', 'value'), rows)}\n</section>"
+
+
+def _spread(X: Any) -> Floats:
+    """The standard deviation of every column."""
+    if hasattr(X, "tocsr"):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        square = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0)), dtype=np.float64)
+    return np.asarray(np.std(np.asarray(X, dtype=np.float64), axis=0))
