@@ -189,8 +189,7 @@ def save(
 
     """
     target, name = Path(path), os.fspath(path)
-    packed = target.suffix.lower() in COMPRESSED
-    form = FORMATS.get((target.with_suffix("") if packed else target).suffix.lower())
+    packed, form = target.suffix.lower() in COMPRESSED, format_of(target)
     if form is None or (packed and form not in ("svmlight", "csv")):
         known = ", ".join(FORMATS)
         raise DataError.at(
@@ -215,6 +214,12 @@ def save(
         write_table(target, form, X, labels, None if names is None else tuple(names))
     else:
         (write_npy if form == "npy" else write_npz)(target, X, labels)
+
+
+def format_of(path: Path) -> str | None:
+    """The format that a suffix stands for, that of the compression left aside."""
+    inner = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+    return FORMATS.get(inner.suffix.lower())
 
 
 def _from_text(rows: Any, source: Any) -> Dataset:
@@ -243,9 +248,9 @@ def _sniff(source: PathLike | IO[bytes], has_encoding: bool) -> str:
     path = Path(source)
     if path.is_dir():
         return "store"
-    inner = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
-    if inner.suffix.lower() in FORMATS:
-        return FORMATS[inner.suffix.lower()]
+    by_suffix = format_of(path)
+    if by_suffix is not None:
+        return by_suffix
     if path.exists() and not path.is_file():  # a pipe gives its bytes once
         return stream
     with Source(source) as file:

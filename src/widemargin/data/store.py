@@ -205,6 +205,11 @@ def is_store(path: str | os.PathLike[str]) -> bool:
     return (Path(path) / "store.json").is_file()
 
 
+def origin_of(path: str | os.PathLike[str]) -> Any:
+    """What a store says it was made from."""
+    return _description(Path(path)).get("origin")
+
+
 def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
     """A store as a dataset: its X is a :class:`StoredRows`, which estimators take as they take arrays."""
     directory = Path(path)

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
@@ -41,9 +41,9 @@ def write_store(
     blocks: Iterable[Dataset],
     *,
     seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    origin: dict[str, Any] | None = None,
 ) -> None:
-    """Writes blocks of rows as a store; `progress` is told how many rows have come.
+    """Writes blocks of rows as a store; `origin`, which :func:`origin_of` gives back, says what they were made from.
 
     Memory holds a part of them at a time, however many there are.
     """
@@ -54,7 +54,7 @@ def write_store(
     try:
         _remove_leftovers(target)
         aside.mkdir()
-        _Writer(aside, seed, progress).write(blocks)
+        _Writer(aside, seed, origin).write(blocks)
         if target.exists():
             shutil.rmtree(target)
         aside.rename(target)
@@ -77,8 +77,8 @@ def _remove_leftovers(target: Path) -> None:
 class _Writer:
     """Fills an empty directory with a store."""
 
-    def __init__(self, directory: Path, seed: int, progress: Callable[[int], None] | None) -> None:
-        self.directory, self.seed, self.progress = directory, seed, progress
+    def __init__(self, directory: Path, seed: int, origin: dict[str, Any] | None) -> None:
+        self.directory, self.seed, self.origin = directory, seed, origin
         self.n = self.d = 0
         self.sparse, self.dtype = True, np.dtype(np.float64)
         self.labels: dict[Any, int] | None = None
@@ -118,6 +118,7 @@ class _Writer:
         self.about |= {
             "format": FORMAT,
             "version": VERSION,
+            "origin": self.origin,
             "rows": self.n,
             "columns": self.d,
             "nonzeros": self.reach[-1],
@@ -163,8 +164,6 @@ class _Writer:
                 )
         self.pending.append(_Deal(X, codes, np.arange(self.n, self.n + count)))
         self.n, self.d = self.n + count, max(self.d, X.shape[1])
-        if self.progress is not None:
-            self.progress(self.n)
 
     def _deal(self) -> None:
         """Moves what is pending to the files of its rows' neighbours to be: the hash begins with the same bits."""

@@ -1,0 +1,90 @@
+"""The command line: a file in, a certified model, a readable report and predictions out.
+
+Exit codes: 0, 1 if the accuracy asked for was not reached, 2 for a mistake of the user, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from widemargin import __version__
+
+#: The commands, each a module of this package with `add(parser)` and `run(options) -> exit code`.
+COMMANDS = {
+    "train": "train a classifier on a data file and prove how good it is",
+    "predict": "say the class of every row",
+    "evaluate": "hold a model's predictions against the labels of a data file",
+    "certify": "prove again, from the files alone, how close a model is to the optimum",
+    "info": "what is in a data file, a store or a model",
+    "convert": "turn a data file into another format, or into a store for data beyond memory",
+    "demo": "the lecture notes' problem at some C, as a table and a picture",
+    "report": "a page with evaluation, proof and pictures of a model",
+    "explore": "a page to play with, in the browser",
+}
+REACHED, SHORT, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except BrokenPipeError:  # the reader of our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return REACHED
+    except KeyboardInterrupt:
+        return _say("interrupted; nothing was written", INTERRUPTED)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "widemargin":
+            raise
+        return _say(f"this needs {error.name}; pip install 'widemargin[all]'", MISTAKE)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _say(f"{where}{error.strerror or error}", MISTAKE)
+    except (ValueError, MemoryError) as error:  # all of ours say what, where and what to do
+        return _say(str(error) or "not enough memory; convert the data to a store and train on that", MISTAKE)
+
+
+def _say(what: str, code: int) -> int:
+    line = " ".join(str(what).split())
+    print(f"widemargin: {line}", file=sys.stderr)
+    return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for a mistake, as everywhere."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.exit(MISTAKE, f"widemargin: {message}; see '{self.prog} --help'\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="widemargin",
+        description="Linear classifiers trained to the optimum, each with its proof.",
+        epilog="'widemargin COMMAND --help' has examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"widemargin {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    for name, summary in COMMANDS.items():
+        module = import_module(f"widemargin.cli.{name}")
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog="\n".join(_indented(line) for line in (module.__doc__ or "").splitlines()),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def _indented(line: str) -> str:
+    """An example stands out."""
+    return f"  {line}" if " | " in line or line.startswith("widemargin ") else line

@@ -1,0 +1,52 @@
+"""examples:
+widemargin certify heart.safetensors heart.svm
+widemargin certify liblinear.model heart.svm -C 1 --tol 1e-4
+"""  # the end of --help
+
+from __future__ import annotations
+
+import argparse
+
+from widemargin.cli.proving import problem_of, prove
+from widemargin.cli.reading import add_data, read_for
+from widemargin.cli.screen import say, show_json
+from widemargin.cli.text import text_of
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("model", metavar="MODEL", help="a file that train or LIBLINEAR wrote")
+    add_data(parser, what="the rows it was trained on: ")
+    parser.add_argument("-C", type=float, metavar="C", help="strength of the loss; the model's own if it says one")
+    parser.add_argument(
+        "--tol", type=float, help="exit code 0 if the relative gap is at most this; what train was asked"
+    )
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Computes the proof anew and says whether it will do."""
+    from widemargin import LinearModel
+    from widemargin.data import DataError
+    from widemargin.model import certificate_summary
+
+    model = LinearModel.load(options.model)
+    problem = problem_of(model, options.model, options.C)
+    tol = options.tol if options.tol is not None else float((model.certificate or {}).get("tol", 1e-3))
+    if not tol > 0:
+        raise ValueError(f"--tol {tol:g}: it must be more than 0")
+    found = read_for(model, options.data, options)
+    if found.y is None:
+        raise DataError.at(options.data, "no labels", "give the file that the model was trained on")
+    proof = prove(model, found, problem, tol=tol, threads=options.threads)
+    reached = proof.relative_gap <= tol
+    if options.json:
+        show_json({**certificate_summary(proof, model.classes, tol=tol), "reached": bool(reached)})
+        return 0 if reached else 1
+    classes = ", ".join(map(text_of, model.classes.tolist()))
+    say(f"{options.model} on {options.data}: {model.loss} loss, C = {problem['C']:g}, classes {classes}\n")
+    say(str(proof))
+    say()
+    verdict = "proved" if reached else f"NOT within the {tol:.1e} asked for"
+    say(f"No weights can lower the objective by more than {proof.relative_gap:.1e} of it: {verdict}.")
+    return 0 if reached else 1

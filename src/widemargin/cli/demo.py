@@ -1,0 +1,47 @@
+"""examples:
+widemargin demo
+widemargin demo 0.1
+widemargin demo 1e10 -o margin.svg
+"""  # the end of --help
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from widemargin.cli.screen import say, show_table
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("C", type=float, nargs="?", help="strength of the loss; 1e10, 0.1 and 0.01 if not said")
+    parser.add_argument("-o", "--output", default="demo.png", help="the picture: .png, .svg or .pdf; demo.png")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fits the notes' points, prints the numbers, draws the picture."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from widemargin import LinearSVM
+    from widemargin.plots import demo_figure
+    from widemargin.plots.demo import clouds
+
+    strengths = [1e10, 0.1, 0.01] if options.C is None else [options.C]
+    target = Path(options.output)
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"{target}: there is no such directory; make it first")
+    X, y = clouds()
+    fits = [LinearSVM(C, tol=1e-6).fit(X, y) for C in strengths]
+    lines: list[tuple[Any, ...]] = []
+    for C, svm in zip(strengths, fits, strict=True):
+        proof: Any = svm.certificate_
+        w, b = svm.coef_[0], svm.intercept_[0]
+        numbers = f"{w[0]:.4f}", f"{w[1]:.4f}", f"{b:.4f}", f"{proof.width:.4f}"
+        lines.append((f"{C:g}", *numbers, len(proof.support), proof.misclassified, f"{proof.relative_gap:.1e}"))
+    heads = ("C", "w₁", "w₂", "b", "margin width", "support vectors", "misclassified", "relative gap")
+    show_table("The notes' two clouds", heads, lines)
+    demo_figure(strengths if len(strengths) > 1 else strengths[0]).savefig(target, dpi=150)
+    say(f"\nThe larger C, the fewer points may lie inside the margin, and the narrower it is. Picture: {target}")
+    return 0

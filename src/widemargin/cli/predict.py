@@ -1,0 +1,77 @@
+"""examples:
+widemargin predict heart.safetensors new.svm
+widemargin predict heart.safetensors new.svm --scores -o scores.tsv
+cat new.svm | widemargin predict heart.safetensors - --proba > chances.tsv
+"""  # the end of --help
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from widemargin.cli.reading import add_data, encoding_of, fitted, reading_options
+from widemargin.cli.screen import note, reading_bar
+from widemargin.cli.text import text_of
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("model", metavar="MODEL", help="a file that train or LIBLINEAR wrote")
+    add_data(parser, what="rows, or - for standard input: ")
+    parser.add_argument("-o", "--output", metavar="OUT", help="where to write; standard output if not said")
+    more = parser.add_mutually_exclusive_group()
+    more.add_argument("--scores", action="store_true", help="the class and its scores, w·x + b")
+    more.add_argument("--proba", action="store_true", help="the class and the chance of each; logistic models")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Predicts block by block, in constant memory."""
+    from widemargin import LinearModel, data
+    from widemargin.data import Rows
+
+    model = LinearModel.load(options.model)
+    known, right, rows = set(model.classes.tolist()), 0, 0
+    labelled = False
+    with reading_bar("predicting") as progress, output(options.output) as out:
+        if options.scores or options.proba:
+            two = len(model.coef) == 1 and not options.proba
+            out.write("\t".join(["label", *(["score"] if two else map(text_of, model.classes.tolist()))]) + "\n")
+        encoding = encoding_of(model, options.data)
+        for block in data.blocks(options.data, **reading_options(options, options.data, encoding), progress=progress):
+            scores = model.scores(Rows(fitted(block.X, model.coef.shape[1], options.data)))
+            chosen = model.choose(scores)
+            columns = [list(map(text_of, chosen.tolist()))]
+            if options.scores or options.proba:
+                numbers = model.probabilities(scores) if options.proba else scores.reshape(len(scores), -1)
+                columns += [list(map(repr, column)) for column in numbers.T.tolist()]
+            out.writelines("\t".join(line) + "\n" for line in zip(*columns, strict=True))
+            rows += len(chosen)
+            if block.y is not None:
+                labelled = labelled or bool(known & set(np.unique(block.y).tolist()))
+                right += int((chosen == block.y).sum())
+    if labelled and (options.output is not None or not sys.stdout.isatty()):
+        note(f"{right:,} of {rows:,} rows have the label that the file gives them ({100 * right / rows:.2f} %)")
+    return 0
+
+
+@contextmanager
+def output(path: str | None) -> Iterator[IO[str]]:
+    """Standard output, or a file that has its name only once it is complete."""
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    from widemargin.model_files import written_aside
+
+    with written_aside(Path(path)) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
+        yield text
+        text.flush()
+        text.detach()

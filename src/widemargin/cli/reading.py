@@ -1,0 +1,178 @@
+"""The options that name data, and reading what they name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from widemargin.cli.screen import reading_bar
+from widemargin.data.files import FORMATS
+from widemargin.data.streams import COMPRESSED
+
+if TYPE_CHECKING:
+    from widemargin.data import Dataset
+    from widemargin.model import LinearModel
+
+#: Text is assumed to take as many bytes in memory as on disk; compressed text this many times as many.
+UNPACKED = 6
+#: The share of the memory that is free which data may take; more of it becomes a store on disk first.
+SHARE = 0.5
+
+
+def add_data(parser: argparse.ArgumentParser, name: str = "data", *, what: str = "") -> None:
+    """The argument for a data file, and what has to be known to read it."""
+    formats = "svmlight text, CSV or TSV (also .gz, .bz2, .zst), Parquet, Arrow, .npz, .npy, or a store"
+    parser.add_argument(name, metavar=name.upper(), help=f"{what}{formats}")
+    group = parser.add_argument_group("reading")
+    group.add_argument(
+        "--label", metavar="COLUMN", help="the column of the labels in a table, by name or number from 0"
+    )
+    base = group.add_mutually_exclusive_group()
+    base.add_argument("--zero-based", action="store_true", default=None, help="svmlight columns count from 0")
+    base.add_argument("--one-based", dest="zero_based", action="store_false", help="… from 1; found out if not said")
+    group.add_argument("--threads", type=int, default=0, metavar="N", help="threads; one per core if not said")
+
+
+def reading_options(options: argparse.Namespace, path: str, encoding: Any = None) -> dict[str, Any]:
+    """What `data.open` and `data.blocks` are told."""
+    label = options.label
+    if label is not None and label.isdigit():
+        label = int(label)
+    known: dict[str, Any] = {"threads": max(0, options.threads)}
+    if label is not None:
+        known["label"] = label
+    if options.zero_based is not None and not os.path.isdir(path):
+        known["zero_based"] = options.zero_based
+    if encoding is not None:
+        known["encoding"] = encoding
+    return known
+
+
+def read(path: str, options: argparse.Namespace, *, encoding: Any = None) -> Dataset:
+    """All of a file."""
+    from widemargin import data
+
+    with reading_bar(f"reading {Path(path).name}") as progress:
+        return data.open(path, **reading_options(options, path, encoding), progress=progress)
+
+
+def read_for(model: LinearModel, path: str, options: argparse.Namespace) -> Dataset:
+    """All of a file, its columns those of the model."""
+    found = read(path, options, encoding=encoding_of(model, path))
+    return replace(found, X=fitted(found.X, model.coef.shape[1], path))
+
+
+def encoding_of(model: LinearModel, path: str) -> Any:
+    """How the model's columns came from those of a table; None if it was not trained on one."""
+    from widemargin.data import Encoding
+
+    if model.encoding is None or os.path.isdir(path):
+        return None
+    return Encoding.from_json(model.encoding)
+
+
+def fitted(X: Any, columns: int, path: str) -> Any:
+    """Sparse rows with as many columns as the model has: missing ones are 0, those it never saw are left out."""
+    from widemargin.data import DataError
+
+    width = X.shape[1]
+    if width == columns:
+        return X
+    if hasattr(X, "indptr"):
+        if width > columns:
+            return X[:, :columns]
+        X.resize(X.shape[0], columns)
+        return X
+    raise DataError.at(path, f"{width} columns, the model has {columns}", "use the columns it was trained on")
+
+
+@contextmanager
+def training_data(options: argparse.Namespace) -> Iterator[Dataset]:
+    """The rows to train on: in memory, or in a store where they are one, are to become one or are too many."""
+    from widemargin import data
+
+    path = options.data
+    if os.path.isdir(path) or (options.cache is None and not _too_large(path)):
+        found = read(path, options)
+        yield replace(found, X=found.X.X) if _small_store(found) else found
+    elif options.cache is not None:
+        yield data.open(_cached(path, Path(options.cache or f"{path}.store"), options))
+    else:
+        place = tempfile.mkdtemp(prefix=".widemargin.", dir=Path(options.output or ".").absolute().parent)
+        try:
+            store(path, Path(place, "store"), options)
+            yield data.open(Path(place, "store"))
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def store(path: str, target: Path, options: argparse.Namespace, origin: dict[str, Any] | None = None) -> None:
+    """Turns a data file into a store."""
+    from widemargin import data
+    from widemargin.data.store_writer import write_store
+
+    with reading_bar(f"storing {Path(path).name}") as progress:
+        write_store(target, data.blocks(path, **reading_options(options, path), progress=progress), origin=origin)
+
+
+def _cached(path: str, target: Path, options: argparse.Namespace) -> Path:
+    """The store of a file, made anew if the file has changed since."""
+    from widemargin.data.store import is_store, origin_of
+
+    origin = fingerprint(path) | {"label": options.label, "zero_based": options.zero_based}
+    if not is_store(target) or origin_of(target) != origin:
+        store(path, target, options, origin)
+    return target
+
+
+def stem(path: str) -> str:
+    """A file's name without the suffixes of its format."""
+    name = Path("data" if path == "-" else path)
+    while name.suffix.lower() in (*COMPRESSED, *FORMATS, ".store"):
+        name = name.with_suffix("")
+    return name.name
+
+
+def fingerprint(path: str) -> dict[str, Any]:
+    """What changes when a file does."""
+    place = Path(path, "store.json") if os.path.isdir(path) else Path(path)
+    about = place.stat()
+    return {"bytes": about.st_size, "changed": about.st_mtime_ns}
+
+
+def _too_large(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    size = os.path.getsize(path) * (UNPACKED if Path(path).suffix.lower() in COMPRESSED else 1)
+    return size > SHARE * free_memory()
+
+
+def _small_store(found: Dataset) -> bool:
+    """Whether a store trains faster as arrays: if it has a single part, the two are the same."""
+    return len(getattr(found.X, "parts", ())) == 1 and hasattr(found.X, "directory")
+
+
+def free_memory() -> float:
+    """Bytes that this process may still use."""
+    limits = []
+    try:
+        import resource
+
+        limits += [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    except ImportError:
+        pass
+    limits = [limit for limit in limits if limit > 0]
+    for place, pattern in (("/proc/meminfo", "MemAvailable:"), ("/sys/fs/cgroup/memory.max", "")):
+        try:
+            words = next(line for line in Path(place).read_text().splitlines() if line.startswith(pattern)).split()
+            limits.append(int(words[1]) * 1024 if pattern else int(words[0]))
+        except (OSError, ValueError, StopIteration):
+            continue
+    return float(min(limits, default=1 << 62))

@@ -1,0 +1,62 @@
+"""examples:
+widemargin report heart.safetensors heart.svm
+widemargin report heart.safetensors heart.test.svm -o heart.html
+"""  # the end of --help
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+from widemargin.cli.proving import problem_of, prove, was_trained_on
+from widemargin.cli.reading import add_data, read_for
+from widemargin.cli.screen import say
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("model", metavar="MODEL", help="a file that train or LIBLINEAR wrote")
+    add_data(parser, what="rows with labels: ")
+    parser.add_argument("-o", "--output", default="report.html", help="the page; report.html")
+    parser.add_argument(
+        "--no-proof", action="store_true", help="leave out the proof, which takes a fit to the rows of the training"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Evaluates the model on the rows, proves it on them, writes the page."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from widemargin import LinearModel
+    from widemargin.data import DataError
+    from widemargin.report import write_report
+
+    model = LinearModel.load(options.model)
+    found = read_for(model, options.data, options)
+    if found.y is None:
+        raise DataError.at(options.data, "no labels", "give a file that has them, or say --label COLUMN")
+    target = Path(options.output)
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"{target}: there is no such directory; make it first")
+    proof = None
+    if model.C is not None and not options.no_proof:
+        problem = problem_of(model, options.model)
+        if was_trained_on(model, found, problem):
+            proof = prove(model, found, problem, tol=1e-3, threads=options.threads)
+    rows = getattr(found.X, "X", found.X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        write_report(
+            target,
+            model,
+            rows,
+            found.y,
+            names=model.feature_names,
+            source=Path(options.data).name,
+            model_name=Path(options.model).name,
+            certificate=proof,
+        )
+    say(f"wrote {target}")
+    return 0
