@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         certify,
         path,
     )
+    from widemargin.model import LinearModel, ModelError
     from widemargin.problem import CONVENTIONS, strength
     from widemargin.solvers.hildreth import hildreth
 
@@ -28,8 +29,10 @@ _HOMES = {
     "Certificates": "widemargin.certificate",
     "InseparableError": "widemargin.certificate",
     "LeastSquaresClassifier": "widemargin.estimators",
+    "LinearModel": "widemargin.model",
     "LinearSVM": "widemargin.estimators",
     "LogisticRegression": "widemargin.estimators",
+    "ModelError": "widemargin.model",
     "Path": "widemargin.estimators",
     "Perceptron": "widemargin.estimators",
     "SeparableError": "widemargin.certificate",
@@ -46,8 +49,10 @@ __all__ = [
     "Certificates",
     "InseparableError",
     "LeastSquaresClassifier",
+    "LinearModel",
     "LinearSVM",
     "LogisticRegression",
+    "ModelError",
     "Path",
     "Perceptron",
     "SeparableError",

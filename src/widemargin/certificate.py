@@ -146,11 +146,16 @@ def _stationarity(problem: Problem, w: Floats, implied: Floats) -> float:
 
 def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Floats, margins: Floats) -> float:
     """A first-order bound on the rounding of primal − dual: of each margin, of w(α), and of the balance Σ αᵢyᵢ = 0."""
-    lengths = np.sqrt(problem.norms)
     size, implied_size = float(np.linalg.norm(w)), float(np.linalg.norm(implied))
-    pulls = alpha if problem.hard else problem.c * np.abs(problem.loss.slope(margins))
-    of_margins = inner(np.abs(pulls), size * lengths + abs(b))
-    of_weights = inner(np.abs(alpha), implied_size * lengths + abs(b))
+
+    def reach(pulls: Floats, size: float) -> float:
+        lengths = np.sqrt(problem.norms)
+        lengths *= size
+        lengths += abs(b)
+        return inner(np.abs(pulls), lengths)
+
+    of_margins = reach(alpha if problem.hard else problem.c * problem.loss.slope(margins), size)
+    of_weights = reach(alpha, implied_size)
     if not problem.penalised:  # w(α) should be 0; what it is instead may matter to any w of the size of ours
         return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights) + 2 * implied_size * size
     return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights + size**2 + implied_size**2)

@@ -160,6 +160,8 @@ class Problem:
     @cached_property
     def upper(self) -> Floats:
         """The largest αᵢ of each row."""
+        if self.loss.upper == 1:
+            return self.c
         return self.c * self.loss.upper if np.isfinite(self.loss.upper) else np.where(self.c > 0, np.inf, 0.0)
 
     def margins(self, w: Floats, b: float) -> Floats:
@@ -238,7 +240,8 @@ class Problem:
         Balance is reached by lowering the class in excess: the rows strictly inside their bounds first, all of them in
         proportion if that is not enough. A loss without bounds spreads the excess over all rows instead.
         """
-        alpha = np.minimum(np.maximum(alpha, np.where(self.c > 0, self.loss.lower, 0.0)), self.upper)
+        alpha = np.minimum(alpha, self.upper)
+        np.maximum(alpha, 0.0 if self.loss.lower == 0 else np.where(self.c > 0, self.loss.lower, 0.0), out=alpha)
         if not self.fit_intercept:
             return alpha
         excess = inner(alpha, self.y)

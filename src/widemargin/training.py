@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +29,11 @@ from widemargin.certificate import (
     relative,
 )
 from widemargin.problem import Problem
-from widemargin.solvers import Iterate, Solver, Start, choose
+from widemargin.solvers import Iterate, Solver, Start, State, choose
 
 Floats = NDArray[np.float64]
+#: Is offered what returns the state after each iteration, and keeps it or not.
+Keep = Callable[[Callable[[], State | None]], None]
 
 
 class Record(NamedTuple):
@@ -72,14 +74,19 @@ def fit(
     seed: int = 0,
     start: Start | None = None,
     watch: Callable[[int, float, float], None] | None = None,
+    resumed: State | None = None,
+    keep: Keep | None = None,
 ) -> Fit:
     """Train until the relative gap is proved to be at most `tol`, or until the solver has nothing more to give.
 
-    `watch` is called after each iteration with the iteration, the seconds so far and the relative gap.
+    `watch` is called after each iteration with the iteration, the seconds so far and the relative gap. So is `keep`,
+    with what returns the state of this fit; `resumed`, such a state, lets it go on as if it had never stopped.
     """
     chosen = choose(solver, problem)
     problem.check_lengths()
     loop = _Loop(problem, tol, watch)
+    if resumed is not None:
+        start = loop.resume(resumed)
     if problem.hard and not problem.fit_intercept:
         empty = problem.live[problem.norms[problem.live] == 0]
         loop.raise_if_inseparable(empty)  # 0 is on no side of a hyperplane through 0
@@ -94,6 +101,8 @@ def fit(
                     return loop.result()
                 if max_iter is not None and last.iterations >= max_iter:
                     break
+                if keep is not None:
+                    keep(partial(loop.state, last.state))
     except KeyboardInterrupt:
         loop.interrupted = True
     if last is None and loop.best is None:
@@ -112,6 +121,11 @@ def judge(problem: Problem, w: Floats, b: float, alpha: Floats, iterations: int)
     certificate = certify(problem, w, b, alpha)
     seen = certificate.primal, certificate.dual, certificate.gap
     return Fit(w, b, certificate, iterations, [Record(iterations, 0.0, *seen, problem.rows.n, proved=True)])
+
+
+def solution(fit: Fit) -> State:
+    """What :func:`judge` makes the fit of."""
+    return {"w": fit.w, "b": fit.b, "alpha": fit.alpha, "iterations": fit.iterations}
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
@@ -156,7 +170,9 @@ class _Loop:
             return False
         scores = self.problem.rows.scores(iterate.w)
         b = self.problem.best_bias(scores, iterate.b)
-        margins = self.problem.y * (scores + b)
+        scores += b
+        scores *= self.problem.y
+        margins = scores
         w, b = self.problem.canonical(iterate.w, b, margins)
         if self.problem.hard:
             margins = self.problem.margins(w, b)
@@ -171,6 +187,21 @@ class _Loop:
             return False
         self.raise_if_separable()
         return True
+
+    def state(self, solver: Callable[[], State] | None) -> State | None:
+        """All that the next iteration depends on; None if the solver can only begin anew."""
+        if solver is None:
+            return None
+        best = None if self.best is None else solution(self.best)
+        return {"solver": solver(), "best": best, "suspicions": self.suspicions}
+
+    def resume(self, state: State) -> Start:
+        """Takes up such a state; where the solver goes on."""
+        self.suspicions = state["suspicions"]
+        if state["best"] is not None:
+            self.best = judge(self.problem, **state["best"])
+            self.best.history = self.history
+        return Start(np.zeros(0), 0.0, hopeful=False, state=state["solver"])
 
     def raise_if_separable(self) -> None:
         """Raises the proof that there is no maximum likelihood, where that is what is asked for.

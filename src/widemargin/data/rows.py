@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -36,6 +37,16 @@ class Rows:
             self.core = _core.csr_rows(X.data, columns, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
         self.threads = _worth(threads, self.nonzeros)
+
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """The stretches of rows that are at hand at the same time: here, all of them."""
+        return (slice(0, self.n),)
+
+    def walk(self, order: Iterable[int]) -> Iterator[tuple[int, Rows]]:
+        """Each of these parts in this order, with its rows."""
+        for k in order:
+            yield k, self
 
     def with_threads(self, threads: int) -> Rows:
         """The same rows for another number of threads."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import replace
 from numbers import Integral, Real
@@ -22,7 +23,7 @@ from widemargin.estimators.linear_classifier import LinearClassifier, signs
 from widemargin.losses import LOSSES
 from widemargin.problem import Problem, inner
 from widemargin.progress import ProgressLine
-from widemargin.solvers import Solver, Start, choose
+from widemargin.solvers import Solver, Start, State, choose
 
 Floats = NDArray[np.float64]
 
@@ -79,17 +80,39 @@ class CertifiedClassifier(LinearClassifier):
         self.solve(problems, classes, self._warm_starts(problems, classes))
         return self
 
-    def solve(self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None) -> None:
-        """What `fit` does once it has read its input: train on these problems, one per class, from these starts."""
-        fits = self._fit_all(problems, classes, starts)
+    def solve(
+        self,
+        problems: list[Problem],
+        classes: NDArray[Any],
+        starts: list[Start] | None = None,
+        *,
+        resumed: State | None = None,
+        keep: training.Keep | None = None,
+    ) -> None:
+        """What `fit` does once it has read its input: train on these problems, one per class, from these starts.
+
+        `keep` is offered the state of the whole training after each iteration; `resumed` is such a state.
+        """
+        fits = self._fit_all(problems, classes, starts, resumed, keep)
         self._keep(fits, problems, classes)
         self._warn_if_short()
 
     def _fit_all(
-        self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None
+        self,
+        problems: list[Problem],
+        classes: NDArray[Any],
+        starts: list[Start] | None,
+        resumed: State | None,
+        keep: training.Keep | None,
     ) -> list[training.Fit]:
         """One fit per problem, side by side on as many threads as there are; an interrupt ends all of them."""
         began, seed, stop = time.perf_counter(), self._seed(), Event()
+        ends = [] if resumed is None else resumed["done"]
+        done = [training.judge(problem, **end) for problem, end in zip(problems, ends, strict=False)]
+
+        def kept(current: Callable[[], State | None]) -> None:
+            assert keep is not None
+            keep(lambda: {"done": [training.solution(fit) for fit in done], "current": current()})
 
         def fit(k: int) -> training.Fit:
             label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
@@ -109,14 +132,18 @@ class CertifiedClassifier(LinearClassifier):
                         seed=seed,
                         start=starts[k] if starts else None,
                         watch=watch,
+                        resumed=resumed["current"] if resumed is not None and k == len(ends) else None,
+                        keep=kept if keep is not None else None,
                     )
                 except (InseparableError, SeparableError) as error:
                     if len(problems) > 2:
                         error.add_note(f"This is for the class {classes[k]} against the rest.")
                     raise
 
-        if len(problems) == 1:
-            return [fit(0)]
+        if len(problems) == 1 or keep is not None:
+            for k in range(len(done), len(problems)):
+                done.append(fit(k))
+            return done
         # Lines of progress would run into each other, and some solvers hold too much to have it several times.
         workers = 1 if self.verbose or self.solver in HEAVY else min(self._threads(), len(problems))
         if workers > 1:  # one thread for each; the bits do not depend on it
@@ -125,8 +152,7 @@ class CertifiedClassifier(LinearClassifier):
         with training.one_blas_thread(), ThreadPoolExecutor(workers) as threads:
             fits = [threads.submit(fit, k) for k in range(len(problems))]
             try:  # the first to fail ends them all, whichever class it is
-                done, _ = wait(fits, return_when=FIRST_EXCEPTION)
-                for one in done:
+                for one in wait(fits, return_when=FIRST_EXCEPTION).done:
                     one.result()
             except BaseException:
                 stop.set()
@@ -147,7 +173,7 @@ class CertifiedClassifier(LinearClassifier):
             found = f"only one class, {classes[0]}," if len(classes) else "no class"
             raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
         strengths = self._strengths(y, classes, weights)
-        rows = Rows(X, self._threads())
+        rows = X.with_threads(self._threads()) if isinstance(X, Rows) else Rows(X, self._threads())
         loss = LOSSES[self.loss]
         penalised = bool(np.isfinite(self.C)) or bool(np.isfinite(loss.kink))
         problems = [

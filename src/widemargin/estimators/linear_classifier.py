@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -36,6 +36,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """w·x + b for each row: of shape (n_samples,) for two classes, (n_samples, n_classes) for more."""
         check_is_fitted(self, "coef_")
         model = LinearModel(self.coef_, self.intercept_, self.classes_)
+        if isinstance(X, Rows):
+            if X.d != self.coef_.shape[1]:
+                raise ValueError(f"X has {X.d} features, the model was trained on {self.coef_.shape[1]}")
+            return model.scores(X)
         if self._is_ready(X):
             scores = model.scores(Rows(X, self._threads()))
             if np.isfinite(scores).all():  # a number in X that is not finite would show
@@ -63,6 +67,13 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _read(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, NDArray[Any]]:
         """X as the kernels take it and y as an array, or an error that says what is wrong with them."""
+        if isinstance(X, Rows):  # of a store, where they were checked
+            y = column_or_1d(y)
+            check_consistent_length(X, y)
+            if reset:
+                self.n_features_in_ = X.d
+            check_classification_targets(y)
+            return X, y
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True, reset=reset
         )

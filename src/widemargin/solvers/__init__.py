@@ -10,7 +10,7 @@ from widemargin.solvers.auto import auto
 from widemargin.solvers.dual_cd import dual_cd
 from widemargin.solvers.hildreth import dual_by_hildreth, hildreth
 from widemargin.solvers.interior_point import interior_point
-from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.iterate import Iterate, Start, State
 from widemargin.solvers.lazy_weights import LazyWeights
 from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.mira import MiraRule
@@ -33,6 +33,7 @@ __all__ = [
     "Sgd",
     "Solver",
     "Start",
+    "State",
     "Subgradient",
     "choose",
     "hildreth",

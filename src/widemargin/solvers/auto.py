@@ -7,13 +7,15 @@ takes the same path everywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from widemargin.problem import Problem
 from widemargin.solvers.dual_cd import dual_cd
 from widemargin.solvers.interior_point import interior_point, operations
-from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.iterate import Iterate, Start, State
 from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.maximum_likelihood import maximum_likelihood
 from widemargin.solvers.proximal_newton import proximal_newton
@@ -30,15 +32,35 @@ FIRST = 3
 NEAR = 1.0
 
 
+@dataclass
+class Memory:
+    """Where it stands: what of coordinate descent was tried, and from where which of the other methods sets out."""
+
+    trying: bool
+    reached: Any
+    method: int = 0
+    done: int = 0
+    passes: int = 0
+    spent: float = 0.0
+    trace: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, np.inf)])
+    #: The state of coordinate descent, or what returns it.
+    descent: Any = None
+
+    def state(self) -> State:
+        """A method of second order takes a few steps: it begins anew, coordinate descent goes on."""
+        descent = self.descent() if callable(self.descent) else self.descent
+        reached = self.reached and {"alpha": self.reached.alpha.copy(), "b": self.reached.b}
+        return {**vars(self), "trace": list(self.trace), "reached": reached, "descent": descent}
+
+
 def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Coordinate descent while it promises to finish first, a method of second order otherwise."""
     if not problem.penalised:
         closed = least_squares if problem.loss.name == "squared" else maximum_likelihood
         yield from closed(problem, tol=tol)
         return
-    descent = dual_cd(problem, tol=tol, seed=seed, start=start)
     if min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
-        yield from descent
+        yield from dual_cd(problem, tol=tol, seed=seed, start=start)
         return
     rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
     proximal = problem.loss.name == "hinge" and not problem.hard and rows.d <= rows.n
@@ -47,31 +69,42 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
     visit = 3 * rows.nonzeros / rows.n + (300 if smooth and np.isfinite(problem.loss.upper) else 40)
     pass_cost = 5e4 + rows.n * visit
     at_once = interior <= AT_ONCE or problem.hard or (smooth and interior <= PASSES * pass_cost)
-    done, reached = 0, start
-    if not at_once:
-        spent, trace = 0.0, [(0.0, np.inf)]
+    methods = [proximal_newton, interior_point] if proximal and not at_once else [interior_point]
+
+    at = Memory(trying=not at_once, reached=start)
+    if start is not None and start.state is not None:
+        at = Memory(**start.state)
+        at.reached = at.reached and Start(**at.reached)
+        start = start._replace(state=at.descent) if at.descent else None
+    descent = dual_cd(problem, tol=tol, seed=seed, start=start)
+    if at.trying:
         for iterate in descent:
+            at.descent = iterate.state
+            at.done = at.passes = iterate.iterations
+            at.spent += 5e4 + iterate.visits * visit
+            at.trace.append((at.spent, iterate.claim))
+            tried = len(at.trace) > FIRST and at.spent > second_order / 20
+            if at.spent > second_order or (tried and _left(at.trace, tol) > second_order):
+                at.trying = False
+                at.reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
+            iterate.state = at.state
             yield iterate
-            done = iterate.iterations
-            spent += 5e4 + iterate.visits * visit
-            trace.append((spent, iterate.claim))
-            tried = len(trace) > FIRST and spent > second_order / 20
-            if spent > second_order or (tried and _left(trace, tol) > second_order):
-                reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
+            if not at.trying:
                 break
         else:
             return
-    passes = done
-    methods = [proximal_newton, interior_point] if proximal and not at_once else [interior_point]
-    for method in methods:
+    while at.method < len(methods):
         steps = 0
-        for iterate in method(problem, tol=tol, seed=seed, start=reached):
+        for iterate in methods[at.method](problem, tol=tol, seed=seed, start=at.reached):
             steps = iterate.iterations
-            iterate.iterations += done
+            iterate.iterations += at.done
+            iterate.state = at.state
             yield iterate
-        done += steps
+        at.method, at.done = at.method + 1, at.done + steps
     for iterate in descent:  # where even that was not enough
-        iterate.iterations += done - passes
+        at.descent = iterate.state
+        iterate.state = at.state
+        iterate.iterations += at.done - at.passes
         yield iterate
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+#: Numbers, strings, arrays and such dictionaries by name.
+State = dict[str, Any]
 
 
 class Start(NamedTuple):
@@ -19,6 +22,8 @@ class Start(NamedTuple):
     w: Floats | None = None
     #: Whether it may be good enough already, so that it is worth a proof.
     hopeful: bool = True
+    #: What an iterate's `state` returned: the solver goes on from there as if it had never stopped.
+    state: State | None = None
 
 
 @dataclass
@@ -44,3 +49,5 @@ class Iterate:
     inseparable: bool = False
     #: The hyperplane has every row on its right side, where there is no penalty to keep w from growing for ever.
     separates: bool = False
+    #: All that the solver needs to go on from here, in another process if need be; None if it can only begin anew.
+    state: Callable[[], State] | None = None

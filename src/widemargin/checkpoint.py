@@ -1,0 +1,117 @@
+"""The state of a training run on disk: another process goes on from it and ends with the same bits.
+
+One file, written aside and renamed, so that at any moment it is whole. A state is a dictionary of numbers, strings,
+arrays and such dictionaries or lists; arrays become members of an uncompressed .npz file, whose checksums are verified
+when it is read, and everything else becomes JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+State = dict[str, Any]
+
+#: The name of the file, and what it says of its format.
+NAME, VERSION = "state.npz", 1
+
+
+class CheckpointError(ValueError):
+    """A state that cannot be used; one line that says why and what to do."""
+
+
+class Stopped(Exception):  # noqa: N818  # not an error: what was asked for
+    """Training was asked to stop, and has saved its state."""
+
+
+class Checkpoint:
+    """Keeps the state of one run in a directory.
+
+    `run` describes the run: data, parameters, version. A state is only taken up by a run of the same description.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], run: State, *, every: float = 60.0) -> None:
+        self.file, self.run, self.every = Path(directory) / NAME, run, every
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.stopping = False
+        self.saved = time.monotonic()
+
+    def load(self) -> State | None:
+        """The state that an earlier run left, None if it left none."""
+        try:
+            with np.load(self.file, allow_pickle=False) as members:
+                tree = json.loads(bytes(members["tree"]))
+                state: State = _planted(tree["state"], members)
+        except FileNotFoundError:
+            return None
+        except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, RecursionError) as error:
+            raise CheckpointError(f"{self.file}: not a readable state ({error}); remove it and begin anew") from error
+        for name in {**tree["run"], **self.run}:
+            before, now = tree["run"].get(name), json.loads(json.dumps(self.run.get(name)))
+            if before != now:
+                raise CheckpointError(
+                    f"{self.file}: this state is of a run with {name} {before}, now it is {now}; "
+                    "repeat the command as it was, or remove the file and begin anew"
+                )
+        return state
+
+    def visit(self, state: Callable[[], State]) -> None:
+        """Saves the state when its time has come or training was asked to stop, which raises :class:`Stopped`."""
+        if self.stopping or time.monotonic() - self.saved >= self.every:
+            self.save(state())
+        if self.stopping:
+            raise Stopped
+
+    def save(self, state: State) -> None:
+        """Replaces the file; a failure leaves the one before."""
+        arrays: dict[str, Any] = {}
+        tree = {"run": self.run, "state": _felled(state, arrays)}
+        aside = self.file.with_name(f".{NAME}.{os.getpid()}")
+        try:
+            with aside.open("wb") as file:
+                np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(self.file)
+        except OSError as error:
+            raise CheckpointError(f"{self.file}: {error.strerror}; the state before it is untouched") from error
+        finally:
+            aside.unlink(missing_ok=True)
+        self.saved = time.monotonic()
+
+    def clear(self) -> None:
+        """Removes the state, and the directory if nothing else is in it."""
+        for left in self.file.parent.glob(f".{NAME}.*"):  # by a process that was killed while it wrote
+            left.unlink(missing_ok=True)
+        self.file.unlink(missing_ok=True)
+        if not any(self.file.parent.iterdir()):
+            self.file.parent.rmdir()
+
+
+def _felled(value: Any, arrays: dict[str, Any]) -> Any:
+    """The value as JSON, its arrays moved to `arrays`."""
+    if isinstance(value, np.ndarray):
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, dict):
+        return {"tree": {name: _felled(one, arrays) for name, one in value.items()}}
+    if isinstance(value, list | tuple):
+        return [_felled(one, arrays) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _planted(value: Any, arrays: Any) -> Any:
+    """What `_felled` was given."""
+    if isinstance(value, dict):
+        if "array" in value:
+            return arrays[value["array"]]
+        return {name: _planted(one, arrays) for name, one in value["tree"].items()}
+    return [_planted(one, arrays) for one in value] if isinstance(value, list) else value

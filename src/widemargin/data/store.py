@@ -1,0 +1,257 @@
+"""The store: rows on disk that train as if they were in memory.
+
+A directory of plain arrays, mapped into memory one part at a time, and `store.json`, which describes them:
+
+    x        the values: all of a dense matrix, the non-zeros of a sparse one
+    columns  of the non-zeros, sparse only
+    lengths  the number of non-zeros of each row, sparse only
+    labels   a number per row, the place of its label in the description; where there are labels
+    rows     the row of the input that each row was
+
+Rows are shuffled once, when they are written. They lie in parts of some 32 MB, each with checksums that are verified
+when it is first read.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from widemargin import _core
+from widemargin.data.dataset import DataError, Dataset
+from widemargin.data.rows import Rows
+
+Floats = NDArray[np.float64]
+
+FORMAT, VERSION = "widemargin store", 1
+#: The arrays that have checksums.
+CHECKED = ("x", "columns", "lengths")
+
+
+class StoredRows(Rows):
+    """Rows in the parts of a store. All that training asks of rows is computed part by part."""
+
+    def __init__(self, directory: Path, about: dict[str, Any], threads: int) -> None:
+        self.directory, self.about = directory, about
+        self.n, self.d, self.nonzeros = about["rows"], about["columns"], about["nonzeros"]
+        self.shape, self.dtype = (self.n, self.d), np.dtype(about["dtype"])
+        self.threads, self.sparse = threads, about["sparse"]
+        self.verified: set[int] = set()
+
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """The stretches of rows that are mapped together."""
+        return tuple(slice(begin, end) for begin, end in pairwise(self.about["edges"]))
+
+    def walk(self, order: Iterable[int]) -> Iterator[tuple[int, Rows]]:
+        """Each of these parts in this order, with its rows; the system reads the next one meanwhile."""
+        queue = list(order)
+        for k, following in zip(queue, [*queue[1:], None], strict=True):
+            if following is not None:
+                self._announce(following)
+            yield k, self._part(k)
+
+    def _part(self, k: int) -> Rows:
+        arrays, first = self._arrays(k), k not in self.verified
+        # The kernels trust what they read: a part that is not what was written is not read.
+        if first and [zlib.crc32(as_bytes(array)) for array in arrays] != self.about["checksums"][k]:
+            raise DataError(f"{self.directory}: part {k} is damaged, its checksum is wrong; convert the data again")
+        if not self.sparse:
+            self.verified.add(k)
+            return Rows(arrays[0].reshape(-1, self.d), self.threads)
+        x, columns, lengths = arrays
+        kind = columns.dtype if len(x) <= np.iinfo(columns.dtype).max else np.int64
+        columns, starts = columns.astype(kind, copy=False), _starts(lengths, kind)
+        if first and (starts[-1] != len(x) or not all(_core.check_order(columns, starts, self.d, self.threads))):
+            raise DataError(f"{self.directory}: part {k} has impossible columns; convert the data again")
+        self.verified.add(k)
+        return _Part(_core.csr_rows(x, columns, starts, self.d), self.threads)
+
+    def _arrays(self, k: int) -> list[NDArray[Any]]:
+        """The arrays of a part, as they are checked."""
+        part, reach = self.parts[k], self.about["reach"][k : k + 2]
+        if not self.sparse:
+            return [self._map("x", *reach)]
+        return [self._map("x", *reach), self._map("columns", *reach), self._map("lengths", part.start, part.stop)]
+
+    def _map(self, name: str, begin: int, end: int) -> NDArray[Any]:
+        """Elements of one of the arrays, read only."""
+        dtype = np.dtype(self.about["arrays"][name])
+        if begin == end:
+            return np.empty(0, dtype)
+        page = mmap.ALLOCATIONGRANULARITY
+        offset = begin * dtype.itemsize // page * page
+        with (self.directory / name).open("rb") as file:
+            window = mmap.mmap(file.fileno(), end * dtype.itemsize - offset, access=mmap.ACCESS_READ, offset=offset)
+        return np.frombuffer(window, dtype, end - begin, begin * dtype.itemsize - offset)
+
+    def _announce(self, k: int) -> None:
+        if not hasattr(os, "posix_fadvise"):
+            return
+        begin, end = self.about["reach"][k : k + 2]
+        for name in ("x", "columns") if self.sparse else ("x",):
+            size = np.dtype(self.about["arrays"][name]).itemsize
+            with (self.directory / name).open("rb") as file:
+                os.posix_fadvise(file.fileno(), begin * size, (end - begin) * size, os.POSIX_FADV_WILLNEED)
+
+    def with_threads(self, threads: int) -> Rows:
+        """The same rows for another number of threads."""
+        other = StoredRows(self.directory, self.about, threads)
+        other.verified = self.verified
+        return other
+
+    def scores(self, w: Floats) -> Floats:
+        """Xw."""
+        scores = np.empty(self.n)
+        for here, part in self._all():
+            scores[here] = part.scores(w)
+        return scores
+
+    def combine(self, v: Floats) -> Floats:
+        """Xᵀv."""
+        total = np.zeros(self.d)
+        for here, part in self._all():
+            total += part.combine(v[here])
+        return total
+
+    @cached_property
+    def square_norms(self) -> Floats:
+        """‖xᵢ‖² of every row."""
+        norms = np.empty(self.n)
+        for here, part in self._all():
+            norms[here] = part.square_norms
+        return norms
+
+    def column_sums(self, weight: Floats, *, power: int = 1, shift: Floats | None = None) -> Floats:
+        """Σ weightᵢ|xᵢⱼ − shiftⱼ|^power of every column j."""
+        total = np.zeros(self.d)
+        for k, part in enumerate(self.parts):
+            total += Rows(self._matrix(k)).column_sums(weight[part], power=power, shift=shift)
+        return total
+
+    def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
+        """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""
+        total = np.zeros((self.d + border, self.d + border))
+        for here, part in self._all():
+            if weight[here].any():
+                total += part.gram(weight[here], shift, border)
+        return total
+
+    def _all(self) -> Iterator[tuple[slice, Rows]]:
+        for k, part in self.walk(range(len(self.parts))):
+            yield self.parts[k], part
+
+    def _matrix(self, k: int) -> Any:
+        """A part as an array or a CSR matrix."""
+        part = self._part(k)
+        return part.X if not self.sparse else _csr(self._arrays(k), self.d)
+
+    @cached_property
+    def X(self) -> Any:  # noqa: N802  # as in Rows, but mapped when asked for
+        """All rows at once, mapped: for what wants any row at any time."""
+        for k in range(len(self.parts)):
+            self._part(k)  # which verifies it
+        x = self._map("x", 0, self.about["reach"][-1])
+        if not self.sparse:
+            return x.reshape(self.n, self.d)
+        return _csr([x, self._map("columns", 0, self.nonzeros), self._map("lengths", 0, self.n)], self.d)
+
+    @cached_property
+    def core(self) -> _core.Rows:  # type: ignore[override]
+        """All rows at once, for kernels that draw them at random."""
+        return Rows(self.X).core
+
+
+class _Part(Rows):
+    """Rows of a part, known to be sound."""
+
+    def __init__(self, core: _core.Rows, threads: int) -> None:
+        self.core, self.threads = core, threads
+        self.n, self.d, self.nonzeros = core.n, core.d, core.nonzeros
+
+
+def _starts(lengths: NDArray[Any], kind: Any) -> NDArray[Any]:
+    starts = np.zeros(len(lengths) + 1, kind)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def _csr(arrays: list[NDArray[Any]], d: int) -> Any:
+    """The matrix of these values, columns and lengths of rows, which are neither copied nor looked at."""
+    x, columns, lengths = arrays
+    matrix: Any = sp.csr_array((len(lengths), d), dtype=x.dtype)
+    matrix.data, matrix.indices, matrix.indptr = x, columns, _starts(lengths, np.int64)
+    return matrix
+
+
+def as_bytes(array: NDArray[Any]) -> memoryview:
+    """The memory of an array."""
+    return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether a directory is a store."""
+    return (Path(path) / "store.json").is_file()
+
+
+def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
+    """A store as a dataset: its X is a :class:`StoredRows`, which estimators take as they take arrays."""
+    directory = Path(path)
+    about = _description(directory)
+    for name, dtype in about["arrays"].items():
+        length = _lengths(about)[name]
+        found = (directory / name).stat().st_size if (directory / name).is_file() else -1
+        if found != length * np.dtype(dtype).itemsize:
+            raise DataError(f"{directory}: {name} is missing or of the wrong size; convert the data again")
+    rows, labels = StoredRows(directory, about, threads), None
+    if about["labels"] is not None:
+        labels = np.array(about["labels"])[rows._map("labels", 0, rows.n)]
+    names = None if about["names"] is None else tuple(about["names"])
+    encoding = None
+    if about["encoding"] is not None:
+        from widemargin.data.encoding import Encoding
+
+        encoding = Encoding.from_json(about["encoding"])
+    return Dataset(rows, labels, names=names, encoding=encoding, source=str(directory))
+
+
+def _lengths(about: dict[str, Any]) -> dict[str, int]:
+    n, values = about["rows"], about["nonzeros"] if about["sparse"] else about["rows"] * about["columns"]
+    return {"x": values, "columns": about["nonzeros"], "lengths": n, "labels": n, "rows": n}
+
+
+def _description(directory: Path) -> dict[str, Any]:
+    try:
+        about = json.loads((directory / "store.json").read_text())
+        if about["format"] != FORMAT:
+            raise ValueError(about["format"])
+        version = about["version"]
+        if version == VERSION:
+            sound = (
+                sorted(about["edges"]) == about["edges"]
+                and about["edges"][0] == 0
+                and about["edges"][-1] == about["rows"]
+            )
+            if not sound or len(about["checksums"]) != len(about["edges"]) - 1:
+                raise ValueError("edges")
+            for name in ("columns", "nonzeros", "sparse", "dtype", "reach", "arrays", "labels", "names", "encoding"):
+                about[name]
+    except FileNotFoundError:
+        raise DataError(f"{directory}: a directory without a store.json; name a file, or a store") from None
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        raise DataError(f"{directory}/store.json: not the description of a store ({error}); convert again") from error
+    if version != VERSION:
+        raise DataError(f"{directory}: a store of version {version}, this program knows {VERSION}; update widemargin")
+    result: dict[str, Any] = about
+    return result

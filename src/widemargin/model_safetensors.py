@@ -1,0 +1,233 @@
+"""Models as one safetensors file: the weights as they are in memory, and all else as JSON.
+
+The arrays are `coef` of shape (1 or classes, features) and `intercept`, both float64. The metadata has one entry,
+"widemargin", whose text is JSON:
+
+    {"format": 1, "version": "0.1.0", "classes": {"type": "int", "values": [0, 1]}, "feature_names": null,
+     "encoding": null, "loss": "hinge", "C": 1.0, "certificate": {…}}
+
+One entry, since the order of several is left to chance, and equal models should be equal files. Numbers that JSON does
+not have are the texts "inf", "-inf" and "nan". Loading runs no code, and looks at every size before it makes room.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.model_files import ModelError, printable, written_aside
+
+if TYPE_CHECKING:
+    from widemargin.model import LinearModel
+
+#: The version of the format; files of a later one are refused.
+FORMAT = 1
+#: The longest header that safetensors reads.
+LONGEST_HEADER = 100_000_000
+#: The types of classes, and what JSON makes of them.
+TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+
+
+def save(model: LinearModel, path: Path) -> None:
+    """Write the whole model; equal models make equal files."""
+    from widemargin import __version__
+
+    package = _package()
+    try:
+        text = json.dumps(
+            {
+                "format": FORMAT,
+                "version": __version__,
+                "classes": _typed(model.classes, path),
+                "feature_names": model.feature_names,
+                "encoding": model.encoding,
+                "loss": model.loss,
+                "C": plain_number(model.C),
+                "certificate": model.certificate,
+            },
+            allow_nan=False,
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(
+            f"{path}: the encoding or the certificate is not plain JSON ({error}); use dicts, lists, texts and finite "
+            "numbers"
+        ) from None
+    arrays = {
+        "coef": np.ascontiguousarray(model.coef, dtype="<f8"),
+        "intercept": np.ascontiguousarray(model.intercept, dtype="<f8"),
+    }
+    # Once more as JSON, this text is the header, but for a few hundred bytes around it.
+    if len(json.dumps(text)) > LONGEST_HEADER - 1000:
+        raise ModelError(
+            f"{path}: names and metadata take more than the {LONGEST_HEADER:,} bytes that safetensors allows; leave "
+            "the feature names out, or use shorter ones"
+        )
+    content = package.numpy.save(arrays, {"widemargin": text})
+    with written_aside(path) as file:
+        file.write(content)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The fields of the model, each of the right type and size."""
+    package = _package()
+    _check_length(path)
+    try:
+        with package.safe_open(path, framework="numpy") as file:
+            fields = _fields(path, file.metadata())
+            heights = 1 if len(fields["classes"]) == 2 else len(fields["classes"])
+            names = sorted(file.keys())
+            if names != ["coef", "intercept"]:
+                shown = printable(", ".join(names[:5]))
+                raise ModelError(f"{path}: has the arrays '{shown}'; a linear model has 'coef' and 'intercept' only")
+            _check_array(path, "coef", file.get_slice("coef"), [heights, None])
+            _check_array(path, "intercept", file.get_slice("intercept"), [heights])
+            fields |= {name: file.get_tensor(name) for name in names}
+    except package.SafetensorError as error:
+        why = printable(str(error).removeprefix("Error while deserializing header: "))
+        raise ModelError(f"{path}: a damaged safetensors file ({why}); copy or save it again") from None
+    return fields
+
+
+def _check_length(path: Path) -> None:
+    """The first eight bytes are the length of the header; most damaged files end before it does."""
+    with path.open("rb") as file:
+        claimed = int.from_bytes(file.read(8), "little")
+    size = path.stat().st_size
+    if claimed > size - 8:
+        raise ModelError(
+            f"{path}: a header of {claimed:,} bytes in a file of {size:,}, so it is cut short or damaged; copy or save "
+            "it again"
+        )
+
+
+def _package() -> ModuleType:
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ImportError:
+        raise ImportError(
+            "files of models need safetensors: pip install 'widemargin[cli]', or use format='liblinear'"
+        ) from None
+    return safetensors
+
+
+def _check_array(path: Path, name: str, stored: Any, wanted: list[int | None]) -> None:
+    """Type and shape, before anything is read."""
+    shape, dtype = stored.get_shape(), stored.get_dtype()
+    if dtype != "F64":
+        raise ModelError(f"{path}: {name} is of type {dtype}, not F64; save the model again with LinearModel.save")
+    fits = len(shape) == len(wanted) and all(want in (None, have) for have, want in zip(shape, wanted, strict=True))
+    if not fits or 0 in shape:
+        words = " × ".join("features" if want is None else str(want) for want in wanted)
+        raise ModelError(
+            f"{path}: {name} has shape {tuple(shape)}, but its classes ask for {words}; the file was not written by "
+            "LinearModel.save: save the model again"
+        )
+
+
+def _fields(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
+    """What the JSON says, checked."""
+    text = (metadata or {}).get("widemargin")
+    if text is None:
+        raise ModelError(
+            f"{path}: safetensors, but not a model of widemargin (no metadata of that name); save one with "
+            "LinearModel.save"
+        )
+    try:
+        content = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ModelError(f"{path}: its metadata is not JSON ({why[:80]}); copy or save it again") from None
+    content = content if isinstance(content, dict) else {}
+    version = content.get("format")
+    if type(version) is not int or version < 1:
+        raise ModelError(f"{path}: its metadata has no format version; copy or save it again")
+    if version > FORMAT:
+        raise ModelError(
+            f"{path}: of format {version}, this version of widemargin reads up to {FORMAT}; pip install --upgrade "
+            "widemargin, or save it with the older one"
+        )
+    names = content.get("feature_names")
+    if not (names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))):
+        raise ModelError(f"{path}: its feature_names are not a list of texts; save the model again")
+    for key in ("encoding", "certificate"):
+        if not isinstance(content.get(key), dict | None):
+            raise ModelError(f"{path}: its {key} is not a JSON object; save the model again")
+    loss = content.get("loss")
+    if not isinstance(loss, str | None):
+        raise ModelError(f"{path}: its loss is not a text; save the model again")
+    return {
+        "classes": _untyped(path, content.get("classes")),
+        "feature_names": None if names is None else tuple(names),
+        "encoding": content.get("encoding"),
+        "loss": loss,
+        "C": _strength(path, content.get("C")),
+        "certificate": content.get("certificate"),
+    }
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _strength(path: Path, C: object) -> float | None:
+    if C is None:
+        return None
+    if C == "inf":
+        return math.inf
+    if isinstance(C, bool) or not isinstance(C, int | float) or not 0 < C <= sys.float_info.max:
+        raise ModelError(f"{path}: its C is not a number > 0; save the model again")
+    return float(C)
+
+
+def plain_number(number: float | None) -> float | str | None:
+    """A number as JSON has it, or the text of one that JSON does not have."""
+    if number is None:
+        return None
+    number = float(number)
+    return number if math.isfinite(number) else str(number)
+
+
+def _typed(classes: NDArray[Any], path: Path) -> dict[str, Any]:
+    """The classes with the name of their type, which JSON's own types would not keep apart."""
+    values = classes.tolist()
+    kinds = {"i": "int", "u": "int", "f": "float", "U": "str", "b": "bool"}
+    name = kinds.get(classes.dtype.kind, "str" if all(isinstance(value, str) for value in values) else "")
+    if not name or (name == "int" and max(values) > np.iinfo(np.int64).max):
+        raise ModelError(
+            f"{path}: classes of type {classes.dtype} cannot be saved; use integers of 64 bits, floats, texts or "
+            "booleans"
+        )
+    return {"type": name, "values": values}
+
+
+def _untyped(path: Path, content: object) -> NDArray[Any]:
+    name, values = (content.get("type"), content.get("values")) if isinstance(content, dict) else (None, None)
+    if not isinstance(name, str) or name not in TYPES or not isinstance(values, list):
+        raise ModelError(f"{path}: its classes are not given as a type and values; save the model again")
+    if not all(type(value) in TYPES[name] for value in values):
+        raise ModelError(f"{path}: its classes are not all of type {name}; save the model again")
+    if len(values) < 2:
+        raise ModelError(f"{path}: {len(values)} classes; a classifier has two or more: save the model again")
+    if name == "str":
+        return _texts(values)
+    try:
+        return np.array(values, dtype={"int": np.int64, "float": np.float64, "bool": np.bool_}[name])
+    except OverflowError:
+        raise ModelError(f"{path}: a class is beyond 64 bits; use smaller numbers for classes") from None
+
+
+def _texts(values: list[str]) -> NDArray[Any]:
+    """An array of texts; of Python's own where one long name would make room for all as long, or NumPy trim an end."""
+    longest, total = max(map(len, values)), sum(map(len, values))
+    wasteful = longest * len(values) > 4 * total + 1000
+    return np.array(values, dtype=object if wasteful or any(value.endswith("\0") for value in values) else np.str_)

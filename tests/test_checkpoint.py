@@ -1,0 +1,123 @@
+"""States on disk, and runs that go on from them."""
+
+import numpy as np
+import pytest
+
+from oracles import make_problem, noisy, text_like
+from widemargin import LogisticRegression
+from widemargin.checkpoint import Checkpoint, CheckpointError, Stopped
+from widemargin.training import fit
+
+RUN = {"data": "x", "C": 1.0}
+
+
+def test_a_state_comes_back_as_it_was(tmp_path):
+    """Equals what was saved: numbers, infinities, nested dictionaries, lists, arrays of any type, bit by bit."""
+    state = {
+        "inf": -np.inf,
+        "whole": True,
+        "nothing": None,
+        "large": 2**127 + 1,
+        "tree": {"alpha": np.array([0.1, np.nan]), "list": [(1.5, np.inf)], "active": np.arange(3)},
+        "name": "PCG64",
+    }
+    Checkpoint(tmp_path, RUN).save(state)
+    found = Checkpoint(tmp_path, RUN).load()
+    assert found["tree"].pop("list") == [[1.5, np.inf]]
+    state["tree"].pop("list")
+    for name, array in state.pop("tree").items():
+        assert found["tree"][name].tobytes() == array.tobytes()
+    assert {name: found[name] for name in state} == state
+
+
+def test_a_state_of_another_run_is_refused(tmp_path):
+    """The error names what differs."""
+    Checkpoint(tmp_path, RUN).save({})
+    with pytest.raises(CheckpointError, match=r"with C 1\.0, now it is 2\.0; repeat"):
+        Checkpoint(tmp_path, {**RUN, "C": 2.0}).load()
+
+
+@pytest.mark.parametrize("damage", [b"", b"junk", None])
+def test_a_damaged_state_is_refused(tmp_path, damage):
+    """Empty, foreign or with one bit flipped in the middle: an error that says what to do."""
+    kept = Checkpoint(tmp_path, RUN)
+    kept.save({"alpha": np.arange(1000.0)})
+    whole = bytearray(kept.file.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    kept.file.write_bytes(bytes(whole) if damage is None else damage)
+    with pytest.raises(CheckpointError, match=r"not a readable state.*remove it"):
+        kept.load()
+
+
+def test_nothing_is_kept_before_its_time(tmp_path):
+    """Saves when the seconds have passed, not before; clearing leaves nothing behind."""
+    kept = Checkpoint(tmp_path / "state", RUN, every=1e9)
+    kept.visit(lambda: pytest.fail("too early"))
+    assert kept.load() is None
+    kept.every = 0.0
+    kept.visit(lambda: {"now": 1})
+    assert kept.load() == {"now": 1}
+    kept.clear()
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "C", "solver", "loss"),
+    [
+        (text_like(600), 1.0, "dual_cd", "hinge"),
+        (text_like(600), 1.0, "auto", "squared_hinge"),
+        (noisy(20_000, 40), 10.0, "auto", "hinge"),
+        (noisy(3000, 30), 1.0, "dual_cd", "logistic"),
+        (noisy(2000, 20), 1.0, "smo", "hinge"),
+    ],
+)
+def test_a_fit_goes_on_with_the_same_bits(tmp_path, data, C, solver, loss):
+    """Equals the undisturbed fit, whichever iteration it was stopped after."""
+    problem = make_problem(*data, C, loss)
+    whole, states = fit(problem, solver=solver, tol=1e-5), []
+    fit(problem, solver=solver, tol=1e-5, keep=lambda state: states.append(state()))
+    kept = Checkpoint(tmp_path, RUN)
+    for state in states[:: max(1, len(states) // 5)]:
+        kept.save({"fit": state})
+        again = fit(problem, solver=solver, tol=1e-5, resumed=kept.load()["fit"])
+        assert again.w.tobytes() == whole.w.tobytes()
+        assert again.alpha.tobytes() == whole.alpha.tobytes()
+        assert (again.b, again.iterations, again.certificate.gap) == (whole.b, whole.iterations, whole.certificate.gap)
+
+
+def test_classes_go_on_with_the_same_bits(tmp_path):
+    """Stopped once in every class, a fit of three classes equals the undisturbed one."""
+    X, _ = text_like(400)
+    y = np.random.default_rng(0).integers(3, size=400)
+    whole = LogisticRegression(tol=1e-5).fit(X, y)
+    kept, stops = Checkpoint(tmp_path, RUN, every=1e9), 0
+    while True:
+        clf = LogisticRegression(tol=1e-5)
+        classes, problems = clf.problems(X, y)
+        kept.stopping = stops < 5
+        try:
+            clf.solve(problems, classes, resumed=kept.load(), keep=kept.visit)
+            break
+        except Stopped:
+            stops += 1
+    assert stops == 5
+    assert clf.coef_.tobytes() == whole.coef_.tobytes()
+    assert clf.intercept_.tobytes() == whole.intercept_.tobytes()
+    assert clf.certificate_.relative_gap == whole.certificate_.relative_gap
+
+
+def test_a_best_so_far_is_not_forgotten():
+    """Equals the undisturbed fit also where the best proof is older than the state."""
+    problem, states = make_problem(*noisy(500, 5), 1.0, "hinge"), []
+    whole = fit(problem, solver="dual_cd", tol=1e-12, max_iter=30, keep=lambda state: states.append(state()))
+    again = fit(problem, solver="dual_cd", tol=1e-12, max_iter=30, resumed=states[-1])
+    assert (again.certificate.gap, again.iterations) == (whole.certificate.gap, whole.iterations)
+
+
+@pytest.mark.parametrize("solver", ["smo", "interior_point", "pegasos"])
+def test_solvers_without_a_state_begin_anew(solver):
+    """No state rather than a wrong one."""
+    problem, states = make_problem(*noisy(500, 5), 1.0, "hinge"), []
+    fit(problem, solver=solver, tol=1e-3, max_iter=3, keep=lambda state: states.append(state()))
+    assert states
+    assert not any(states)

@@ -1,0 +1,240 @@
+"""Rows on disk: what is written comes back, trains as in memory, and is refused when it is damaged."""
+
+import errno
+import json
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from oracles import make_problem, noisy, text_like
+from widemargin import LinearSVM
+from widemargin.data import Rows, store, store_writer
+from widemargin.data.dataset import DataError, Dataset
+from widemargin.losses import LOSSES
+from widemargin.problem import Problem
+from widemargin.solvers import SOLVERS
+from widemargin.training import fit
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
+    monkeypatch.setattr(store_writer, "PART", 20_000)
+    monkeypatch.setattr(store_writer, "AT_ONCE", 50_000)
+
+
+def blocks(X, y, size=100):
+    """The rows, some at a time."""
+    for begin in range(0, X.shape[0], size):
+        yield Dataset(X[begin : begin + size], None if y is None else y[begin : begin + size], source="memory")
+
+
+DATA = {
+    "sparse": text_like(900),
+    "dense": noisy(1500, 12),
+    "float32": (noisy(800, 30)[0].astype(np.float32), noisy(800, 30)[1]),
+}
+
+
+@pytest.fixture(params=list(DATA))
+def stored(request, tmp_path):
+    """A matrix and its labels, and the store of them."""
+    X, y = DATA[request.param]
+    store_writer.write_store(tmp_path / "s", blocks(X, y))
+    return X, y, store.open_store(tmp_path / "s")
+
+
+def order_of(dataset):
+    """The row of the input that each row was."""
+    return dataset.X._map("rows", 0, dataset.X.n)
+
+
+def dense(X):
+    """X as a dense array."""
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+def test_rows_come_back_shuffled(stored):
+    """Every row once, with its label; the order is a permutation that mixes the input."""
+    X, y, found = stored
+    order = order_of(found)
+    assert np.array_equal(np.sort(order), np.arange(X.shape[0]))
+    assert abs(np.corrcoef(order, np.arange(len(order)))[0, 1]) < 0.15
+    assert np.array_equal(dense(found.X.X), dense(X[order]))
+    assert found.X.X.dtype == X.dtype
+    assert np.array_equal(found.y, y[order])
+    assert len(found.X.parts) > 3
+
+
+@pytest.mark.parametrize("at_once", [1, 10_000, 10**9])
+@pytest.mark.parametrize("size", [7, 1000])
+def test_the_order_depends_on_nothing_but_the_seed(tmp_path, monkeypatch, at_once, size):
+    """Equals the store written in one piece, whatever is dealt out and however the rows come."""
+    X, y = DATA["sparse"]
+    monkeypatch.setattr(store_writer, "AT_ONCE", 10**9)
+    store_writer.write_store(tmp_path / "one", blocks(X, y, 10**6))
+    monkeypatch.setattr(store_writer, "AT_ONCE", at_once)
+    store_writer.write_store(tmp_path / "two", blocks(X, y, size))
+    for file in sorted((tmp_path / "one").iterdir()):
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
+    assert len(list((tmp_path / "two").iterdir())) == 6
+
+
+def test_products_equal_those_in_memory(stored):
+    """Xw, Xᵀv, ‖x‖², Σ|x − shift|ᵖ and the Gram matrix agree with the same rows in memory."""
+    X, _, found = stored
+    here, there = Rows(X[order_of(found)]), found.X
+    rng = np.random.default_rng(0)
+    w, v, shift = rng.standard_normal(here.d), rng.standard_normal(here.n), rng.standard_normal(here.d)
+    np.testing.assert_allclose(there.scores(w), here.scores(w), rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(there.combine(v), here.combine(v), rtol=1e-11, atol=1e-11)
+    np.testing.assert_array_equal(there.square_norms, here.square_norms)
+    sums = {"power": 2, "shift": shift}
+    np.testing.assert_allclose(there.column_sums(v**2, **sums), here.column_sums(v**2, **sums), rtol=1e-11)
+    np.testing.assert_allclose(there.gram(v**2, shift, True), here.gram(v**2, shift, True), rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "solver", [name for name, method in SOLVERS.items() if method.exact and name not in ("hildreth", "qp")]
+)
+def test_every_solver_trains_on_a_store(stored, solver):
+    """The minimum equals the one in memory, up to the two gaps."""
+    X, y, found = stored
+    loss = "hinge" if "hinge" in SOLVERS[solver].losses else "squared"
+    if solver == "proximal_newton" and X.shape[1] > X.shape[0]:
+        pytest.skip("for tall data")
+    whole = fit(make_problem(X, y, 1.0, loss), tol=1e-6)
+    problem = Problem(found.X, found.y.astype(float), np.ones(found.X.n), LOSSES[loss])
+    parts = fit(problem, solver=solver, tol=1e-6)
+    assert parts.certificate.relative_gap <= 1e-6
+    assert parts.certificate.primal == pytest.approx(whole.certificate.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_estimators_take_a_store(stored, loss):
+    """Proves the gap asked for; predictions equal those of the arrays."""
+    X, _, found = stored
+    svm = LinearSVM(loss=loss).fit(found.X, found.y)
+    assert svm.certificate_.relative_gap <= 1e-3
+    np.testing.assert_allclose(svm.decision_function(found.X), svm.decision_function(X)[order_of(found)], atol=1e-12)
+    assert svm.n_features_in_ == X.shape[1]
+
+
+def test_a_store_trains_to_the_same_bits(stored):
+    """The same at one and two threads, and in another process's mapping of the same files."""
+    _, _, found = stored
+    one, two = (LinearSVM(n_jobs=n).fit(store.open_store(found.source).X, found.y) for n in (1, 2))
+    assert one.coef_.tobytes() == two.coef_.tobytes()
+
+
+def test_a_stored_fit_goes_on_with_the_same_bits(tmp_path):
+    """Equals the undisturbed fit when it is resumed in the middle, with rows shrunk away in every part."""
+    X, y = DATA["sparse"]
+    store_writer.write_store(tmp_path / "s", blocks(X, y))
+    found, states = store.open_store(tmp_path / "s"), []
+    problem = Problem(found.X, found.y.astype(float), np.ones(found.X.n), LOSSES["hinge"])
+    whole = fit(problem, tol=1e-6, keep=lambda state: states.append(state()))
+    again = fit(problem, tol=1e-6, resumed=states[len(states) // 2])
+    assert again.w.tobytes() == whole.w.tobytes()
+
+
+def test_text_labels_and_names_are_kept(tmp_path):
+    """Labels come back in their own type."""
+    X = sp.csr_array(np.eye(3))
+    store_writer.write_store(tmp_path / "s", [Dataset(X, np.array(["b", "a", "b"]), names=("x", "y", "ü"))])
+    found = store.open_store(tmp_path / "s")
+    assert found.names == ("x", "y", "ü")
+    assert sorted(found.y.tolist()) == ["a", "b", "b"]
+    assert found.y[order_of(found) == 1] == "a"
+
+
+@pytest.mark.parametrize("name", ["x", "columns", "lengths"])
+def test_damage_is_found(tmp_path, name):
+    """One bit flipped anywhere: an error before the kernels see it."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    file = tmp_path / "s" / name
+    whole = bytearray(file.read_bytes())
+    whole[len(whole) // 2] ^= 4
+    file.write_bytes(bytes(whole))
+    found = store.open_store(tmp_path / "s")
+    with pytest.raises(DataError, match=r"part \d+ is damaged.*convert the data again"):
+        LinearSVM().fit(found.X, found.y)
+
+
+def test_impossible_columns_are_refused(tmp_path):
+    """A column beyond the matrix would be foreign memory, even if the checksum is right."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    about = json.loads((tmp_path / "s" / "store.json").read_text())
+    about["columns"] = 3
+    (tmp_path / "s" / "store.json").write_text(json.dumps(about))
+    with pytest.raises(DataError, match="impossible columns"):
+        store.open_store(tmp_path / "s").X.scores(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "a store of version 2, this program knows 1; update widemargin"),
+        ({"format": "cake"}, "not the description of a store"),
+        ({"rows": 10}, "not the description of a store"),
+        ({"edges": 5}, "not the description of a store"),
+        ({"nonzeros": 7}, "x is missing or of the wrong size"),
+    ],
+)
+def test_a_wrong_description_is_refused(tmp_path, change, message):
+    """One line that says what to do."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    about = json.loads((tmp_path / "s" / "store.json").read_text())
+    (tmp_path / "s" / "store.json").write_text(json.dumps({**about, **change}))
+    with pytest.raises(DataError, match=message):
+        store.open_store(tmp_path / "s")
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    """The error says what to do, and the store that was there before is still whole."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    before = {file.name: file.read_bytes() for file in (tmp_path / "s").iterdir()}
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store_writer._Writer, "_write", full)
+    with pytest.raises(DataError, match="no space left for the store; free some"):
+        store_writer.write_store(tmp_path / "s", blocks(*DATA["dense"]))
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+    assert {file.name: file.read_bytes() for file in (tmp_path / "s").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((np.array([[1.0], [np.nan]]), np.ones(2)), "values must be finite"),
+        ((np.zeros((0, 3)), np.zeros(0)), "no rows"),
+    ],
+)
+def test_what_cannot_be_stored(tmp_path, data, message):
+    """An error, and nothing written."""
+    with pytest.raises(DataError, match=message):
+        store_writer.write_store(tmp_path / "s", [Dataset(*data)])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_directory_that_is_no_store_is_not_touched(tmp_path):
+    """Neither read nor replaced."""
+    (tmp_path / "precious").write_text("x")
+    with pytest.raises(DataError, match=r"a directory without a store\.json"):
+        store.open_store(tmp_path)
+    with pytest.raises(DataError, match="exists and is no store"):
+        store_writer.write_store(tmp_path, blocks(*DATA["dense"]))
+    assert (tmp_path / "precious").read_text() == "x"
+
+
+def test_leftovers_of_a_killed_process_are_removed(tmp_path):
+    """Those of dead processes, not of living ones."""
+    dead, living = tmp_path / ".s.999999999", tmp_path / f".s.{os.getppid()}"
+    dead.mkdir()
+    living.mkdir()
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["dense"]))
+    assert not dead.exists()
+    assert living.exists()
