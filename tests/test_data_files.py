@@ -297,6 +297,22 @@ def test_a_directory_is_a_store(monkeypatch, tmp_path):
     assert [part.y.tolist() for part in parts] == [[0], [1]]
 
 
+@pytest.mark.parametrize("stored", [sp.csr_array, sp.csr_array.toarray])
+def test_a_stores_rows(tmp_path, stored):
+    """A store written from a file is opened by name, and its blocks are the file's rows in the store's own order."""
+    from widemargin.data.store_writer import write_store
+
+    X, y = rows()
+    write_store(tmp_path / "s", [Dataset(stored(X), y)])
+    whole = data.open(tmp_path / "s", threads=2)
+    parts = list(data.blocks(tmp_path / "s", rows=8, n_features=7))
+    assert [part.X.shape for part in parts] == [(8, 7), (8, 7), (8, 7), (6, 7)]
+    got = np.column_stack([np.vstack([dense(part.X) for part in parts]), np.concatenate([part.y for part in parts])])
+    wanted = np.column_stack([X.toarray(), y])
+    assert_array_equal(got[np.lexsort(got.T)], wanted[np.lexsort(wanted.T)])
+    assert_array_equal(dense(whole.X.X), got[:, :7])
+
+
 def test_a_directory_without_stores(monkeypatch, tmp_path):
     """Where there is no reader of stores, a directory is refused in one line."""
     monkeypatch.setitem(sys.modules, "widemargin.data.store", None)

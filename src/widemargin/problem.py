@@ -238,13 +238,16 @@ class Problem:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.
 
         Balance is reached by lowering the class in excess: the rows strictly inside their bounds first, all of them in
-        proportion if that is not enough. A loss without bounds spreads the excess over all rows instead.
+        proportion if that is not enough. A loss without bounds spreads the excess over all rows instead. An α that is
+        in balance up to rounding, as what this returns is, stays as it is.
         """
         alpha = np.minimum(alpha, self.upper)
         np.maximum(alpha, 0.0 if self.loss.lower == 0 else np.where(self.c > 0, self.loss.lower, 0.0), out=alpha)
         if not self.fit_intercept:
             return alpha
         excess = inner(alpha, self.y)
+        if abs(excess) <= 4 * np.finfo(np.float64).eps * float(np.abs(alpha).sum()):
+            return alpha
         if np.isinf(self.loss.lower):
             return alpha - self.y * self.c * (excess / float(self.c.sum()))
         heavy = self.y > 0 if excess > 0 else self.y < 0
