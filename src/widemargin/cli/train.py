@@ -13,16 +13,21 @@ import math
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from widemargin.cli.reading import add_data, fingerprint, read_for, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
 from widemargin.cli.text import text_of
+
+if TYPE_CHECKING:
+    from widemargin.data import Dataset, Rows
+    from widemargin.model import LinearModel
+    from widemargin.training import Fit
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tol", type=float, default=1e-3, help="relative duality gap to prove, 0.001")
     group.add_argument("--solver", default="auto", help="auto, dual_cd, interior_point, smo, pegasos, …")
     group.add_argument("--max-iter", type=int, metavar="N", help="passes or steps at most")
-    group.add_argument("--seed", type=int, default=None, help="of the order in which rows are visited")
+    group.add_argument("--seed", type=int, default=0, help="of the order in which rows are visited")
     group = parser.add_argument_group("large data, long runs")
     group.add_argument("--cache", nargs="?", const="", metavar="DIR", help="keep the rows as a store, DATA.store")
     group.add_argument("--checkpoint", metavar="DIR", help="save the state there, to go on after a stop")
@@ -52,37 +57,42 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
-    from widemargin import LinearModel, LinearSVM
     from widemargin.checkpoint import Stopped
-    from widemargin.data import DataError
+    from widemargin.data import DataError, Rows
+    from widemargin.one_against_rest import OneAgainstRest, certificate_of, count_threads
 
-    target = _target(options)
-    began = time.perf_counter()
-    kept = _checkpoint(options)
+    target, kept, began = _target(options), _checkpoint(options), time.perf_counter()
     with _signals(kept) as training, training_data(options) as found:
         if found.y is None:
             raise DataError.at(options.data, "no labels", "give a file that has them, or say --label COLUMN")
         read_in = time.perf_counter() - began
-        clf = LinearSVM(
+        task = OneAgainstRest(
             options.C,
-            loss=options.loss,
-            fit_intercept=not options.no_bias,
-            class_weight=_class_weight(options.class_weight, found.y),
-            solver=options.solver,
-            tol=options.tol,
-            max_iter=options.max_iter,
-            n_jobs=options.threads or None,
-            random_state=options.seed,
-            verbose=int(sys.stderr.isatty()),
+            options.loss,
+            not options.no_bias,
+            _class_weight(options.class_weight, found.y),
+            options.solver,
+            options.tol,
+            options.max_iter,
         )
-        classes, problems = clf.problems(found.X, found.y)
+        task.check()
+        threads = count_threads(options.threads or None)
+        rows = found.X.with_threads(threads) if isinstance(found.X, Rows) else Rows(found.X, threads)
+        classes, problems = task.problems(rows, found.y, np.ones(rows.n))
         training.append(True)
         began = time.perf_counter()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what falls short is said below
-                keep = None if kept is None else kept.visit
-                clf.solve(problems, classes, resumed=None if kept is None else kept.load(), keep=keep)
+            fits = task.fit(
+                problems,
+                classes,
+                seed=options.seed,
+                threads=threads,
+                verbose=int(sys.stderr.isatty()),
+                resumed=None if kept is None else kept.load(),
+                keep=None if kept is None else kept.visit,
+            )
+            if any(fit.interrupted for fit in fits):
+                raise KeyboardInterrupt
         except Stopped:
             note(f"stopped; the state is saved in {options.checkpoint}: go on with --resume")
             return 130
@@ -90,14 +100,12 @@ def run(options: argparse.Namespace) -> int:
             note("interrupted; nothing was written" + ("" if kept is None else f", the last state is in {kept.file}"))
             return 130
         trained_in = time.perf_counter() - began
-        model = LinearModel.from_estimator(clf, encoding=None if found.encoding is None else found.encoding.to_json())
-        names = found.names if found.names is not None else model.feature_names
-        proof = {"fit_intercept": not options.no_bias, "class_weight": _pairs(clf.class_weight)}
-        model = replace(model, feature_names=names, certificate={**(model.certificate or {}), **proof})
+        model = _model(options, found, fits, classes, certificate_of(fits, classes))
         model.save(target, format=options.format)
         if kept is not None:
             kept.clear()
-        report = _Report(options, found, clf, model, target, read_in, trained_in)
+        right = int((model.choose(model.scores(rows)) == found.y).sum())
+    report = _Report(options, rows, fits, model, target, (read_in, trained_in), right)
     tested = None
     if options.test is not None:
         from widemargin.cli.evaluate import evaluated
@@ -107,7 +115,28 @@ def run(options: argparse.Namespace) -> int:
         show_json({**report.as_json(), "test": None if tested is None else tested.to_json()})
     else:
         report.show(tested)
-    return 0 if clf.certificate_.relative_gap <= options.tol else 1
+    return 0 if report.reached else 1
+
+
+def _model(options: argparse.Namespace, found: Dataset, fits: list[Fit], classes: Any, proof: Any) -> LinearModel:
+    """The model, with the problem and the proof."""
+    from widemargin.model import LinearModel, certificate_summary
+
+    weight = _class_weight(options.class_weight, found.y)
+    return LinearModel(
+        np.array([fit.w for fit in fits]),
+        np.array([fit.b for fit in fits]),
+        classes,
+        feature_names=found.names,
+        encoding=None if found.encoding is None else found.encoding.to_json(),
+        loss=options.loss,
+        C=options.C,
+        certificate={
+            **certificate_summary(proof, classes, tol=options.tol),
+            "fit_intercept": not options.no_bias,
+            "class_weight": [list(pair) for pair in weight.items()] if isinstance(weight, dict) else weight,
+        },
+    )
 
 
 def _target(options: argparse.Namespace) -> Path:
@@ -175,30 +204,25 @@ def _class_weight(text: str | None, y: Any) -> Any:
     return weights
 
 
-def _pairs(class_weight: Any) -> Any:
-    return [[name, weight] for name, weight in class_weight.items()] if isinstance(class_weight, dict) else class_weight
-
-
 class _Report:
     """What a newcomer wants to know, in words."""
 
     def __init__(
         self,
         options: argparse.Namespace,
-        found: Any,
-        clf: Any,
-        model: Any,
+        rows: Rows,
+        fits: list[Fit],
+        model: LinearModel,
         target: Path,
-        read_in: float,
-        trained_in: float,
+        seconds: tuple[float, float],
+        right: int,
     ) -> None:
-        self.options, self.clf, self.model, self.target = options, clf, model, target
-        self.proof = clf.certificate_
-        self.each = getattr(self.proof, "each", (self.proof,))
-        self.rows, self.columns = found.X.shape
-        self.read_in, self.trained_in = read_in, trained_in
-        predicted = model.choose(clf.decision_function(found.X))
-        self.right = int((predicted == found.y).sum())
+        self.options, self.model, self.target, self.right = options, model, target, right
+        self.rows, self.columns, (self.read_in, self.trained_in) = rows.n, rows.d, seconds
+        self.each = [fit.certificate for fit in fits]
+        self.iterations = max(fit.iterations for fit in fits)
+        self.gap = max(one.relative_gap for one in self.each)
+        self.reached = bool(self.gap <= options.tol)
 
     def as_json(self) -> dict[str, Any]:
         """Numbers for scripts."""
@@ -211,16 +235,16 @@ class _Report:
             "C": "inf" if math.isinf(options.C) else options.C,
             "loss": options.loss,
             "solver": options.solver,
-            "iterations": int(self.clf.n_iter_),
+            "iterations": self.iterations,
             "seconds": {"reading": self.read_in, "training": self.trained_in},
             "training_accuracy": self.right / self.rows,
-            "reached": bool(self.proof.relative_gap <= options.tol),
+            "reached": self.reached,
             "certificate": self.model.certificate,
         }
 
     def show(self, tested: Any) -> None:
         """Tables and sentences."""
-        gap, tol = self.proof.relative_gap, self.options.tol
+        gap, tol = self.gap, self.options.tol
         names = [text_of(name) for name in self.model.classes.tolist()]
         shown = ", ".join(names[:6]) + (f" … ({len(names)} in all)" if len(names) > 6 else "")
         facts: list[tuple[str, Any]] = [
@@ -231,7 +255,7 @@ class _Report:
             ),
             (
                 "time",
-                f"{self.read_in:.2f} s to read, {self.trained_in:.2f} s to train ({self.clf.n_iter_:,} iterations)",
+                f"{self.read_in:.2f} s to read, {self.trained_in:.2f} s to train ({self.iterations:,} iterations)",
             ),
             ("right on these rows", f"{self.right:,} of {self.rows:,} ({100 * self.right / self.rows:.2f} %)"),
         ]
@@ -264,7 +288,7 @@ class _Report:
         )
         show_table("Proof", heads, lines)
         say()
-        if gap <= tol:
+        if self.reached:
             say(f"No weights can lower the objective by more than {gap:.1e} of it: proved, as asked for ({tol:.0e}).")
         else:
             say(

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, vstack
 
 from widemargin import _core
 from widemargin.data.errors import DataError, quote
+from widemargin.data.rows import cores_at_hand
 from widemargin.data.streams import Source, magic, written
 
 Progress = Callable[[int, int], None]
@@ -277,7 +278,7 @@ def _looks_like(name: str, kind: str) -> DataError:
 
 def count_threads(threads: int) -> int:
     """As many as asked for; for 0, one for each core that this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = cores_at_hand()
     if threads < 0:
         raise DataError.at("threads", f"{threads} threads", "give a number of at least 1, or 0 for all cores")
     return min(threads, 4 * cores) or cores
