@@ -15,14 +15,15 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from widemargin.cli.reading import add_data, fingerprint, read_for, stem, training_data
+from widemargin.cli.reading import add_data, fingerprint, is_stored, read_like, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
-from widemargin.cli.text import text_of
+from widemargin.cli.text import positive, text_of, whole
+from widemargin.cli.writing import target_of, writing
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -32,42 +33,50 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("safetensors", "liblinear"), default="safetensors", help="of the model")
     parser.add_argument("--test", metavar="DATA", help="rows to evaluate the model on")
     group = parser.add_argument_group("the problem: ½‖w‖² + C Σ φ(y(w·x + b))")
-    group.add_argument("-C", type=float, default=1.0, metavar="C", help="strength of the loss, 1; inf: the hard margin")
+    group.add_argument(
+        "-C", type=positive, default=1.0, metavar="C", help="strength of the loss, 1; inf: the hard margin"
+    )
     losses = ("hinge", "squared_hinge", "logistic", "squared")
     group.add_argument("--loss", choices=losses, default="hinge", help="φ, the hinge")
     group.add_argument("--no-bias", action="store_true", help="b = 0")
     group.add_argument("--class-weight", metavar="W", help="'balanced', or as in 1:2,-1:0.5; multiplies C")
     group = parser.add_argument_group("the solution")
-    group.add_argument("--tol", type=float, default=1e-3, help="relative duality gap to prove, 0.001")
+    group.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to prove, 0.001")
     group.add_argument("--solver", default="auto", help="auto, dual_cd, interior_point, smo, pegasos, …")
-    group.add_argument("--max-iter", type=int, metavar="N", help="passes or steps at most")
-    group.add_argument("--seed", type=int, default=None, help="of the order in which rows are visited")
+    group.add_argument("--max-iter", type=whole(1), metavar="N", help="passes or steps at most")
+    group.add_argument("--seed", type=whole(0), default=None, help="of the order in which rows are visited")
     group = parser.add_argument_group("large data, long runs")
     group.add_argument("--cache", nargs="?", const="", metavar="DIR", help="keep the rows as a store, DATA.store")
     group.add_argument("--checkpoint", metavar="DIR", help="save the state there, to go on after a stop")
-    group.add_argument("--every", type=float, default=60.0, metavar="SECONDS", help="how often, 60")
+    group.add_argument("--every", type=positive, default=60.0, metavar="SECONDS", help="how often, 60")
     group.add_argument("--resume", action="store_true", help="go on from the state, if there is one")
     parser.add_argument("--json", action="store_true", help="the report as one line of JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
-    from widemargin import LinearModel, LinearSVM
-    from widemargin.checkpoint import Stopped
+    from widemargin import LinearModel, LinearSVM, model_liblinear
+    from widemargin.checkpoint import CheckpointError, Stopped
+    from widemargin.cli.evaluate import check_known, evaluated
     from widemargin.data import DataError
 
     target = _target(options)
+    _check_solver(options)
     began = time.perf_counter()
-    kept = _checkpoint(options)
-    with _signals(kept) as training, training_data(options) as found:
-        if found.y is None:
-            raise DataError.at(options.data, "no labels", "give a file that has them, or say --label COLUMN")
+    with _checkpoint(options) as (kept, state), _signals(kept) as training, training_data(options, target) as found:
         read_in = time.perf_counter() - began
+        labels = _labels_of(options.data, found.y)
+        if options.format == "liblinear":
+            model_liblinear.check(options.loss, labels, target)
+        tested = None
+        if options.test is not None:  # its mistakes are found before the training, not after it
+            tested = read_like(options.test, options, found.encoding, found.X.shape[1])
+            check_known(tested.y, labels, options.test)
         clf = LinearSVM(
             options.C,
             loss=options.loss,
             fit_intercept=not options.no_bias,
-            class_weight=_class_weight(options.class_weight, found.y),
+            class_weight=_class_weight(options.class_weight, found.y, options.data),
             solver=options.solver,
             tol=options.tol,
             max_iter=options.max_iter,
@@ -75,14 +84,17 @@ def run(options: argparse.Namespace) -> int:
             random_state=options.seed,
             verbose=int(sys.stderr.isatty()),
         )
-        classes, problems = clf.problems(found.X, found.y)
-        training.append(True)
         began = time.perf_counter()
         try:
+            classes, problems = clf.problems(found.X, found.y)
+            training.append(True)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what falls short is said below
-                keep = None if kept is None else kept.visit
-                clf.solve(problems, classes, resumed=None if kept is None else kept.load(), keep=keep)
+                clf.solve(problems, classes, resumed=state, keep=None if kept is None else kept.visit)
+        except CheckpointError:
+            raise
+        except ValueError as error:  # says what is wrong with these rows, and not where they are
+            raise DataError(" ".join([f"{options.data}: {error}", *getattr(error, "__notes__", ())])) from error
         except Stopped:
             note(f"stopped; the state is saved in {options.checkpoint}: go on with --resume")
             return 130
@@ -94,51 +106,87 @@ def run(options: argparse.Namespace) -> int:
         names = found.names if found.names is not None else model.feature_names
         proof = {"fit_intercept": not options.no_bias, "class_weight": _pairs(clf.class_weight)}
         model = replace(model, feature_names=names, certificate={**(model.certificate or {}), **proof})
-        model.save(target, format=options.format)
+        with writing(target):
+            model.save(target, format=options.format)
         if kept is not None:
             kept.clear()
         report = _Report(options, found, clf, model, target, read_in, trained_in)
-    tested = None
-    if options.test is not None:
-        from widemargin.cli.evaluate import evaluated
-
-        tested = evaluated(model, read_for(model, options.test, options), options.test)
+        test = None if tested is None else evaluated(model, tested, str(options.test))
     if options.json:
-        show_json({**report.as_json(), "test": None if tested is None else tested.to_json()})
+        show_json({**report.as_json(), "test": None if test is None else test.to_json()})
     else:
-        report.show(tested)
+        report.show(test)
     return 0 if clf.certificate_.relative_gap <= options.tol else 1
 
 
 def _target(options: argparse.Namespace) -> Path:
-    """Where the model goes; found out before the work, not after it."""
-    from widemargin.model import ModelError
+    """Where the model goes."""
+    if options.format == "safetensors":
+        import safetensors  # noqa: F401  # without it, the work would be for nothing
 
     suffix = ".model" if options.format == "liblinear" else ".safetensors"
-    target = Path(options.output or f"{stem(options.data)}{suffix}")
-    if target.is_dir():
-        raise ModelError(f"{target}: a directory; name the model's file with -o")
-    if not target.absolute().parent.is_dir():
-        raise ModelError(f"{target}: there is no such directory; make it first")
-    return target
+    return target_of(options.output or f"{stem(options.data)}{suffix}", options.data, options.test)
 
 
-def _checkpoint(options: argparse.Namespace) -> Any:
+def _check_solver(options: argparse.Namespace) -> None:
+    """Refuses one that is unknown, or not for this loss."""
+    from widemargin.solvers import SOLVERS
+
+    able = [
+        name
+        for name, method in SOLVERS.items()
+        if options.loss in method.losses and (method.hard or math.isfinite(options.C))
+    ]
+    if options.solver not in able:
+        what = "not one for these options" if options.solver in SOLVERS else "there is none of that name"
+        raise ValueError(
+            f"--solver {options.solver}: {what}; for --loss {options.loss} -C {options.C:g} use {', '.join(able)}"
+        )
+
+
+def _labels_of(path: str, y: Any) -> Any:
+    """The classes; labels that are missing, all the same, or numbers to be predicted are refused."""
+    import numpy as np
+
+    from widemargin.data import DataError
+
+    if y is None:
+        raise DataError.at(path, "no labels", "give a file that has them, or say --label COLUMN")
+    classes = np.unique(y)
+    if len(classes) < 2:
+        what = f"only one class, {text_of(classes.tolist()[0])}"
+        raise DataError.at(path, what, "give rows of two classes or more")
+    if classes.dtype.kind == "f" and (classes % 1).any():
+        what = f"the label {text_of(classes[np.argmax(classes % 1 != 0)].item())} is no class but a quantity"
+        raise DataError.at(path, what, "give whole numbers or names as labels")
+    return classes
+
+
+@contextmanager
+def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
+    """Where the state is kept and the one to go on from; of a run that ends before its first, no directory is left."""
     from widemargin import __version__
     from widemargin.checkpoint import Checkpoint, CheckpointError
 
     if options.checkpoint is None:
         if options.resume:
             raise CheckpointError("--resume goes on from a state; say where it is with --checkpoint DIR")
-        return None
-    if not options.every > 0:
-        raise CheckpointError(f"--every {options.every:g}: seconds between two states must be more than 0")
-    same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed")
+        yield None, None
+        return
+    same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed", "label", "zero_based")
     run = {name: getattr(options, name) for name in same} | {"version": __version__, **fingerprint(options.data)}
-    kept = Checkpoint(options.checkpoint, run, every=options.every)
-    if kept.file.exists() and not options.resume:
-        raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
-    return kept
+    run["rows"] = "in a store" if is_stored(options) else "in memory"  # they are in another order there
+    place = Path(options.checkpoint)
+    made = [one for one in (place, *place.parents) if not one.exists()]
+    try:
+        kept = Checkpoint(place, run, every=options.every)
+        if kept.file.exists() and not options.resume:
+            raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
+        yield kept, kept.load()
+    finally:
+        with suppress(OSError):  # if they are not empty
+            for directory in made:
+                directory.rmdir()
 
 
 @contextmanager
@@ -160,7 +208,7 @@ def _signals(kept: Any) -> Iterator[list[bool]]:
             signal.signal(one, handler)
 
 
-def _class_weight(text: str | None, y: Any) -> Any:
+def _class_weight(text: str | None, y: Any, path: str) -> Any:
     """'balanced', or a weight per class, named as in the data."""
     if text is None or text == "balanced":
         return text
@@ -169,9 +217,13 @@ def _class_weight(text: str | None, y: Any) -> Any:
     for pair in text.split(","):
         name, _, weight = pair.rpartition(":")
         try:
-            weights[names[name]] = float(weight)
-        except (KeyError, ValueError):
-            raise ValueError(f"--class-weight {text}: {pair!r} is not CLASS:WEIGHT with a class of the data") from None
+            weights[names[name]] = positive(weight)
+        except (KeyError, argparse.ArgumentTypeError):
+            known = ", ".join(sorted(names)[:8])
+            raise ValueError(
+                f"--class-weight {text}: {pair!r} is not CLASS:WEIGHT with a weight > 0; "
+                f"the classes of {path} are {known}"
+            ) from None
     return weights
 
 
@@ -238,6 +290,7 @@ class _Report:
         if tested is not None:
             share = f"{tested.right:,} of {tested.rows:,} ({100 * tested.accuracy:.2f} %)"
             facts.append(("right on the test rows", share))
+            facts += [("unknown in the test rows", f"{many:,} × {label}") for label, many in tested.unknown.items()]
         facts.append(("model", str(self.target)))
         show("Trained", facts)
         say()
