@@ -46,9 +46,9 @@ def towns(n, seed=0):
     return TOWNS[np.random.default_rng(seed + 100).integers(3, size=n)]
 
 
-def table(X, y, order=None, seed=0):
+def table(X, y, order=None, seed=0, words=("no", "yes")):
     """CSV: the numbers by name, a town, and the label `disease` in words; the columns in another order if asked for."""
-    words = np.where(y > 0, "yes", "no")
+    words = np.where(y > 0, words[1], words[0])
     columns = {name: [str(x) for x in X[:, j]] for j, name in enumerate(NAMES)}
     columns |= {"town": towns(len(X), seed).tolist(), "disease": words.tolist()}
     names = list(columns) if order is None else [list(columns)[k] for k in order]

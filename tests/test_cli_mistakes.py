@@ -592,13 +592,14 @@ def good(tmp_path_factory):
     folder = tmp_path_factory.mktemp("good")
     (folder / "heart.svm").write_text(TEXT)
     (folder / "heart.csv").write_text(TABLE)
-    os.chdir(folder)
-    for command in (
-        "train heart.svm --json",
-        "train heart.csv --label disease -o table.safetensors --json",
-        "convert heart.svm heart.store",
-    ):
-        assert run(*command.split()) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for command in (
+            "train heart.svm --json",
+            "train heart.csv --label disease -o table.safetensors --json",
+            "convert heart.svm heart.store",
+        ):
+            assert run(*command.split()) == 0
     return folder
 
 
