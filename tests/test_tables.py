@@ -324,11 +324,14 @@ def test_bad_files(tmp_path):
     path = written(frame(), tmp_path / "t.csv")
     for label, message in (
         ("z", "no column 'z'; the columns are 'size'"),
-        (9, "no column 9 among 6"),
-        (-7, "no column -7"),
+        (5, "t.csv:1: the first line looks like names: 'size', 'colour'"),
     ):
         with pytest.raises(DataError, match=message):
             data.open(path, label=label)
+    (tmp_path / "plain.csv").write_text("1,a\n2,b\n")
+    for label, message in ((2, "no column 2 among 2"), (-3, "no column -3")):
+        with pytest.raises(DataError, match=message):
+            data.open(tmp_path / "plain.csv", label=label)
 
 
 def test_without_pyarrow(monkeypatch, tmp_path):

@@ -46,7 +46,7 @@ class Checkpoint:
     def load(self) -> State | None:
         """The state that an earlier run left, None if it left none."""
         try:
-            with np.load(self.file, allow_pickle=False) as members:
+            with self.file.open("rb") as file, np.load(file, allow_pickle=False) as members:
                 tree = json.loads(bytes(members["tree"]))
                 state: State = _planted(tree["state"], members)
         except FileNotFoundError:

@@ -62,7 +62,7 @@ def printable(text: str) -> str:
 def written_aside(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the name `path` once it is complete and on the disk; on any error nothing is left of it."""
     if path.exists() and not path.is_file():
-        raise ModelError(f"{path}: not a regular file, so no model can take its place; choose another name")
+        raise ModelError(f"{path}: not a regular file, so nothing can take its place; choose another name")
     aside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with aside.open("xb") as file:

@@ -53,12 +53,8 @@ LABELS = range(-(2**31), 2**31)
 
 def save(model: LinearModel, path: Path) -> None:
     """Write the weights, the biases and the classes, which must be whole numbers; the format has no room for more."""
-    if model.loss not in SOLVER_OF:
-        raise ModelError(
-            f"{path}: LIBLINEAR has no solver for a model with loss={model.loss!r}; save as safetensors, or name one "
-            f"of {', '.join(map(repr, SOLVER_OF))} by dataclasses.replace(model, loss=…)"
-        )
-    labels = _labels(model.classes, path)
+    labels = check(model.loss, model.classes, path)
+    assert model.loss is not None
     head = {
         "solver_type": SOLVER_OF[model.loss],
         "nr_class": len(labels),
@@ -73,6 +69,16 @@ def save(model: LinearModel, path: Path) -> None:
         for weights in lines:
             for line in weights:
                 file.write(form % tuple(line.tolist()))
+
+
+def check(loss: str | None, classes: NDArray[Any], path: Path) -> list[int]:
+    """The labels of a model that the format has room for; an error if it has none."""
+    if loss not in SOLVER_OF:
+        raise ModelError(
+            f"{path}: LIBLINEAR has no solver for a model with loss={loss!r}; save as safetensors, or name one "
+            f"of {', '.join(map(repr, SOLVER_OF))} by dataclasses.replace(model, loss=…)"
+        )
+    return _labels(classes, path)
 
 
 def _labels(classes: NDArray[Any], path: Path) -> list[int]:

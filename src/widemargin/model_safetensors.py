@@ -162,6 +162,7 @@ def _fields(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
     for key in ("encoding", "certificate"):
         if not isinstance(content.get(key), dict | None):
             raise ModelError(f"{path}: its {key} is not a JSON object; save the model again")
+    _check_proof(path, content.get("certificate") or {})
     loss = content.get("loss")
     if not isinstance(loss, str | None):
         raise ModelError(f"{path}: its loss is not a text; save the model again")
@@ -173,6 +174,21 @@ def _fields(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
         "C": _strength(path, content.get("C")),
         "certificate": content.get("certificate"),
     }
+
+
+def _check_proof(path: Path, said: dict[str, Any]) -> None:
+    """What a certificate says of the problem and of the gap is what `certificate_summary` makes of it, or missing."""
+    each, weights = said.get("each", []), said.get("class_weight")
+    sound = isinstance(each, list) and all(isinstance(one, dict) for one in each)
+    numbers = [said[name] for name in ("tol", "gap", "relative_gap") if name in said]
+    numbers += [one[name] for one in each for name in ("primal", "rows") if name in one] if sound else []
+    pairs = weights if isinstance(weights, list) else []
+    sound &= all(isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[0], list | dict) for pair in pairs)
+    numbers += [pair[1] for pair in pairs] if sound else []
+    sound &= all(type(number) in (int, float) or number in ("inf", "-inf", "nan") for number in numbers)
+    sound &= isinstance(weights, list | None) or weights == "balanced"
+    if not sound or not isinstance(said.get("fit_intercept", True), bool):
+        raise ModelError(f"{path}: its certificate is not one of ours; save the model again")
 
 
 def _refuse_constant(name: str) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from widemargin import __version__
+from widemargin.cli.text import in_options
+from widemargin.data.errors import because
 
 #: The commands, each a module of this package with `add(parser)` and `run(options) -> exit code`.
 COMMANDS = {
@@ -26,6 +28,8 @@ COMMANDS = {
     "explore": "a page to play with, in the browser",
 }
 REACHED, SHORT, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+#: What brings the packages that are imported only when they are used.
+EXTRAS = {"rich": "cli", "safetensors": "cli", "matplotlib": "plots", "pyarrow": "tables"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,21 +37,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()  # while a pipe that is closed can still be told from a mistake
+        return code
     except BrokenPipeError:  # the reader of our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return REACHED
     except KeyboardInterrupt:
         return _say("interrupted; nothing was written", INTERRUPTED)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] == "widemargin":
+    except ImportError as error:
+        package = (error.name or "").split(".")[0]
+        if package == "widemargin":
             raise
-        return _say(f"this needs {error.name}; pip install 'widemargin[all]'", MISTAKE)
+        extra = EXTRAS.get(package)
+        return _say(f"this needs {package}; pip install 'widemargin[{extra}]'" if extra else str(error), MISTAKE)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _say(f"{where}{error.strerror or error}", MISTAKE)
+        what, advice = because(error)
+        return _say(f"{error.filename}: {what}; {advice}" if error.filename else f"{what}; {advice}", MISTAKE)
     except (ValueError, MemoryError) as error:  # all of ours say what, where and what to do
-        return _say(str(error) or "not enough memory; convert the data to a store and train on that", MISTAKE)
+        memory = "not enough memory; convert the data to a store and train on that"
+        return _say(in_options(str(error)) if isinstance(error, ValueError) else memory, MISTAKE)
 
 
 def _say(what: str, code: int) -> int:

@@ -10,16 +10,16 @@ import argparse
 from widemargin.cli.proving import problem_of, prove
 from widemargin.cli.reading import add_data, read_for
 from widemargin.cli.screen import say, show_json
-from widemargin.cli.text import text_of
+from widemargin.cli.text import positive, text_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("model", metavar="MODEL", help="a file that train or LIBLINEAR wrote")
     add_data(parser, what="the rows it was trained on: ")
-    parser.add_argument("-C", type=float, metavar="C", help="strength of the loss; the model's own if it says one")
+    parser.add_argument("-C", type=positive, metavar="C", help="strength of the loss; the model's own if it says one")
     parser.add_argument(
-        "--tol", type=float, help="exit code 0 if the relative gap is at most this; what train was asked"
+        "--tol", type=positive, help="exit code 0 if the relative gap is at most this; what train was asked"
     )
     parser.add_argument("--json", action="store_true", help="one line of JSON")
 
@@ -33,8 +33,6 @@ def run(options: argparse.Namespace) -> int:
     model = LinearModel.load(options.model)
     problem = problem_of(model, options.model, options.C)
     tol = options.tol if options.tol is not None else float((model.certificate or {}).get("tol", 1e-3))
-    if not tol > 0:
-        raise ValueError(f"--tol {tol:g}: it must be more than 0")
     found = read_for(model, options.data, options)
     if found.y is None:
         raise DataError.at(options.data, "no labels", "give the file that the model was trained on")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from widemargin.cli.reading import add_data, read, store
 from widemargin.cli.screen import say
+from widemargin.cli.writing import check_place, target_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -25,19 +26,19 @@ def run(options: argparse.Namespace) -> int:
     """Reads and writes; a store block by block."""
     from widemargin import data
     from widemargin.data import DataError
+    from widemargin.data.files import TABLES, format_to_write
 
     target = Path(options.output)
-    if target.absolute() == Path(options.input).absolute():
-        raise DataError.at(options.output, "input and output are the same", "choose another name")
+    if options.output == "-":
+        raise DataError.at("-", "data are not written to standard output", "name a file or a store")
     if target.suffix in ("", ".store"):
+        check_place(target, options.input)
         store(options.input, target, options)
     else:
+        form = format_to_write(target_of(target, options.input))
         found = read(options.input, options)
         rows = getattr(found.X, "X", found.X)
-        named = target.name.removesuffix(target.suffix if target.suffix in (".gz", ".bz2", ".zst") else "")
-        names = (
-            found.names if Path(named).suffix in (".csv", ".tsv", ".tab", ".parquet", ".arrow", ".feather") else None
-        )
-        data.save(target, rows, found.y, names=names)
+        names, qid = found.names if form in TABLES else None, found.qid if form == "svmlight" else None
+        data.save(target, rows, found.y, names=names, qid=qid)
     say(f"wrote {target}")
     return 0

@@ -7,15 +7,18 @@ widemargin demo 1e10 -o margin.svg
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from widemargin.cli.screen import say, show_table
+from widemargin.cli.text import positive
+from widemargin.cli.writing import target_of, writing
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("C", type=float, nargs="?", help="strength of the loss; 1e10, 0.1 and 0.01 if not said")
+    parser.add_argument("C", type=positive, nargs="?", help="strength of the loss; 1e10, 0.1 and 0.01 if not said")
     parser.add_argument("-o", "--output", default="demo.png", help="the picture: .png, .svg or .pdf; demo.png")
 
 
@@ -25,13 +28,14 @@ def run(options: argparse.Namespace) -> int:
 
     mpl.use("Agg")
     from widemargin import LinearSVM
+    from widemargin.model_files import written_aside
     from widemargin.plots import demo_figure
     from widemargin.plots.demo import clouds
 
     strengths = [1e10, 0.1, 0.01] if options.C is None else [options.C]
-    target = Path(options.output)
-    if not target.absolute().parent.is_dir():
-        raise ValueError(f"{target}: there is no such directory; make it first")
+    target = target_of(options.output)
+    if target.suffix.lower() not in PICTURES:
+        raise ValueError(f"{target}: no picture ends in '{target.suffix}'; use one of {', '.join(PICTURES)}")
     X, y = clouds()
     fits = [LinearSVM(C, tol=1e-6).fit(X, y) for C in strengths]
     lines: list[tuple[Any, ...]] = []
@@ -42,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
         lines.append((f"{C:g}", *numbers, len(proof.support), proof.misclassified, f"{proof.relative_gap:.1e}"))
     heads = ("C", "w₁", "w₂", "b", "margin width", "support vectors", "misclassified", "relative gap")
     show_table("The notes' two clouds", heads, lines)
-    demo_figure(strengths if len(strengths) > 1 else strengths[0]).savefig(target, dpi=150)
+    figure = demo_figure(strengths if len(strengths) > 1 else strengths[0])
+    with writing(target), written_aside(target) as file:
+        figure.savefig(file, format=target.suffix[1:].lower(), dpi=150)
     say(f"\nThe larger C, the fewer points may lie inside the margin, and the narrower it is. Picture: {target}")
     return 0

@@ -6,7 +6,7 @@ widemargin evaluate heart.safetensors heart.test.svm --json
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from widemargin.cli.reading import add_data, read_for
 from widemargin.cli.screen import say, show, show_json, show_table
@@ -60,14 +60,26 @@ def run(options: argparse.Namespace) -> int:
 
 def evaluated(model: LinearModel, data: Dataset, path: str) -> Evaluation:
     """The model's predictions held against the labels of rows that have its columns."""
-    from widemargin.data import DataError, Rows
+    from widemargin.data import Rows
     from widemargin.evaluation import evaluate
 
-    if data.y is None:
-        raise DataError.at(path, "no labels to compare with", "give a file that has them, or say --label COLUMN")
+    check_known(data.y, model.classes, path)
+    assert data.y is not None
     scores = model.scores(data.X if isinstance(data.X, Rows) else Rows(data.X))
     chances = model.probabilities(scores) if model.loss in ("logistic", "multinomial") else None
     return evaluate(data.y, model.choose(scores), scores, chances, classes=model.classes)
+
+
+def check_known(y: Any, classes: Any, path: str) -> None:
+    """Refuses rows without labels, and labels of which the model knows none."""
+    from widemargin.data import DataError
+
+    if y is None:
+        raise DataError.at(path, "no labels to compare with", "give a file that has them, or say --label COLUMN")
+    here, known = set(y.tolist()), classes.tolist()
+    if not here & set(known):
+        shown = [", ".join(text_of(name) for name in names[:6]) for names in (sorted(here), known)]
+        raise DataError.at(path, f"its labels are {shown[0]}, the model knows {shown[1]}", "write them alike")
 
 
 def _share(value: float | None) -> str:

@@ -34,6 +34,8 @@ def _is_model(path: str) -> bool:
 
     if os.path.isdir(path) or path == "-":
         return False
+    if Path(path).suffix == ".safetensors":  # what is wrong with it is then said of a model
+        return True
     try:
         return kind(Path(path)) in ("safetensors", "liblinear")
     except ModelError:
@@ -63,7 +65,7 @@ def _about_model(options: argparse.Namespace) -> int:
         ("loss", about["loss"] or "not known"),
         ("C", "not known" if about["C"] is None else about["C"]),
     ]
-    if said.get("relative_gap") is not None:
+    if said.get("relative_gap") is not None and said.get("tol") is not None:
         facts.append(("relative gap", f"{float(said['relative_gap']):.1e} (asked for {float(said['tol']):.1e})"))
     show(f"Model {options.file}", facts)
     say()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +17,10 @@ from typing import IO
 
 import numpy as np
 
-from widemargin.cli.reading import add_data, encoding_of, fitted, reading_options
+from widemargin.cli.reading import add_data, encoding_for, encoding_of, fitted, reading_options
 from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import text_of
+from widemargin.cli.writing import target_of, writing
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -35,42 +37,53 @@ def run(options: argparse.Namespace) -> int:
     """Predicts block by block, in constant memory."""
     from widemargin import LinearModel, data
     from widemargin.data import Rows
+    from widemargin.data.store import order_of
+    from widemargin.model import ModelError
 
+    target = None if options.output in (None, "-") else target_of(options.output, options.model, options.data)
     model = LinearModel.load(options.model)
+    if options.proba and model.loss not in ("logistic", "multinomial"):
+        what = f"a model of the {model.loss} loss has scores but no probabilities"
+        raise ModelError(f"{options.model}: {what}; use --scores, or train with --loss logistic")
     known, right, rows = set(model.classes.tolist()), 0, 0
     labelled = False
-    with reading_bar("predicting") as progress, output(options.output) as out:
-        if options.scores or options.proba:
-            two = len(model.coef) == 1 and not options.proba
-            out.write("\t".join(["label", *(["score"] if two else map(text_of, model.classes.tolist()))]) + "\n")
-        encoding = encoding_of(model, options.data)
+    encoding = encoding_for(encoding_of(model, options.model), options.data)
+    order = order_of(options.data) if os.path.isdir(options.data) else None
+    with reading_bar("predicting") as progress, output(target) as out:
+        waiting: list[str] = []
         for block in data.blocks(options.data, **reading_options(options, options.data, encoding), progress=progress):
+            if not rows and (options.scores or options.proba):
+                two = len(model.coef) == 1 and not options.proba
+                out.write("\t".join(["label", *(["score"] if two else map(text_of, model.classes.tolist()))]) + "\n")
             scores = model.scores(Rows(fitted(block.X, model.coef.shape[1], options.data)))
             chosen = model.choose(scores)
             columns = [list(map(text_of, chosen.tolist()))]
             if options.scores or options.proba:
                 numbers = model.probabilities(scores) if options.proba else scores.reshape(len(scores), -1)
                 columns += [list(map(repr, column)) for column in numbers.T.tolist()]
-            out.writelines("\t".join(line) + "\n" for line in zip(*columns, strict=True))
+            lines = ("\t".join(line) + "\n" for line in zip(*columns, strict=True))
+            out.writelines(lines) if order is None else waiting.extend(lines)
             rows += len(chosen)
             if block.y is not None:
                 labelled = labelled or bool(known & set(np.unique(block.y).tolist()))
                 right += int((chosen == block.y).sum())
-    if labelled and (options.output is not None or not sys.stdout.isatty()):
+        if order is not None:  # the rows of a store are shuffled; predictions stand as the input did
+            out.writelines(waiting[k] for k in np.argsort(order).tolist())
+    if labelled and (target is not None or not sys.stdout.isatty()):
         note(f"{right:,} of {rows:,} rows have the label that the file gives them ({100 * right / rows:.2f} %)")
     return 0
 
 
 @contextmanager
-def output(path: str | None) -> Iterator[IO[str]]:
+def output(target: Path | None) -> Iterator[IO[str]]:
     """Standard output, or a file that has its name only once it is complete."""
-    if path is None:
+    if target is None:
         yield sys.stdout
         sys.stdout.flush()
         return
     from widemargin.model_files import written_aside
 
-    with written_aside(Path(path)) as file:
+    with writing(target), written_aside(target) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
         yield text
         text.flush()

@@ -26,7 +26,7 @@ def problem_of(model: LinearModel, name: str, C: float | None = None) -> dict[st
     return {
         "C": strength,
         "loss": model.loss,
-        "fit_intercept": bool(said.get("fit_intercept", model.intercept.any())),
+        "fit_intercept": said.get("fit_intercept", bool(model.intercept.any())),
         "class_weight": dict(weight) if isinstance(weight, list) else weight,
     }
 
@@ -61,8 +61,6 @@ def was_trained_on(model: LinearModel, found: Dataset, problem: dict[str, Any]) 
     _, problems = LinearSVM(**problem).problems(found.X, found.y)
     if len(problems) != len(said):
         return False
-    ends = zip(problems, model.coef, model.intercept, said, strict=True)
-    return all(
-        abs(one.primal(w, one.margins(w, float(b))) - float(entry["primal"])) <= 1e-6 * abs(float(entry["primal"]))
-        for one, w, b, entry in ends
-    )
+    stated = [float(entry.get("primal", "nan")) for entry in said]
+    ends = zip(problems, model.coef, model.intercept, stated, strict=True)
+    return all(abs(one.primal(w, one.margins(w, float(b))) - value) <= 1e-6 * abs(value) for one, w, b, value in ends)

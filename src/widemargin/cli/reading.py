@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from widemargin.cli.screen import reading_bar
+from widemargin.cli.text import whole
 from widemargin.data.files import FORMATS
 from widemargin.data.streams import COMPRESSED
 
 if TYPE_CHECKING:
-    from widemargin.data import Dataset
+    from widemargin.data import Dataset, Encoding
     from widemargin.model import LinearModel
 
 #: Text is assumed to take as many bytes in memory as on disk; compressed text this many times as many.
@@ -32,20 +33,22 @@ def add_data(parser: argparse.ArgumentParser, name: str = "data", *, what: str =
     parser.add_argument(name, metavar=name.upper(), help=f"{what}{formats}")
     group = parser.add_argument_group("reading")
     group.add_argument(
-        "--label", metavar="COLUMN", help="the column of the labels in a table, by name or number from 0"
+        "--label",
+        metavar="COLUMN",
+        help="the column of the labels in a table: its name or, in a file without names, its number from 0",
     )
     base = group.add_mutually_exclusive_group()
     base.add_argument("--zero-based", action="store_true", default=None, help="svmlight columns count from 0")
     base.add_argument("--one-based", dest="zero_based", action="store_false", help="… from 1; found out if not said")
-    group.add_argument("--threads", type=int, default=0, metavar="N", help="threads; one per core if not said")
+    group.add_argument("--threads", type=whole(0), default=0, metavar="N", help="threads; one per core if not said")
 
 
 def reading_options(options: argparse.Namespace, path: str, encoding: Any = None) -> dict[str, Any]:
     """What `data.open` and `data.blocks` are told."""
     label = options.label
-    if label is not None and label.isdigit():
+    if label is not None and label.isdecimal():
         label = int(label)
-    known: dict[str, Any] = {"threads": max(0, options.threads)}
+    known: dict[str, Any] = {"threads": options.threads}
     if label is not None:
         known["label"] = label
     if options.zero_based is not None and not os.path.isdir(path):
@@ -65,17 +68,39 @@ def read(path: str, options: argparse.Namespace, *, encoding: Any = None) -> Dat
 
 def read_for(model: LinearModel, path: str, options: argparse.Namespace) -> Dataset:
     """All of a file, its columns those of the model."""
-    found = read(path, options, encoding=encoding_of(model, path))
-    return replace(found, X=fitted(found.X, model.coef.shape[1], path))
+    return read_like(path, options, encoding_of(model, options.model), model.coef.shape[1])
 
 
-def encoding_of(model: LinearModel, path: str) -> Any:
+def read_like(path: str, options: argparse.Namespace, encoding: Encoding | None, columns: int) -> Dataset:
+    """All of a file, its columns as they were in another."""
+    found = read(path, options, encoding=encoding_for(encoding, path))
+    return replace(found, X=fitted(found.X, columns, path))
+
+
+def encoding_of(model: LinearModel, name: str) -> Encoding | None:
     """How the model's columns came from those of a table; None if it was not trained on one."""
     from widemargin.data import Encoding
+    from widemargin.model import ModelError
 
-    if model.encoding is None or os.path.isdir(path):
+    if model.encoding is None:
         return None
-    return Encoding.from_json(model.encoding)
+    encoding = Encoding.from_json(model.encoding, source=name)
+    if len(encoding.names) != model.coef.shape[1]:
+        what = f"its encoding makes {len(encoding.names)} columns, it has weights for {model.coef.shape[1]}"
+        raise ModelError(f"{name}: {what}; train it again")
+    return encoding
+
+
+def encoding_for(encoding: Encoding | None, path: str) -> Encoding | None:
+    """What a file has to be read with, if it is a table; a store was, and must have been made in the same way."""
+    from widemargin.data import DataError
+    from widemargin.data.store import encoding_in
+
+    if encoding is None or not os.path.isdir(path):
+        return encoding
+    if encoding_in(path) != encoding:
+        raise DataError.at(path, "its columns are not those that the model was trained on", "give the table itself")
+    return None
 
 
 def fitted(X: Any, columns: int, path: str) -> Any:
@@ -85,6 +110,7 @@ def fitted(X: Any, columns: int, path: str) -> Any:
     width = X.shape[1]
     if width == columns:
         return X
+    X = getattr(X, "X", X)  # all rows of a store
     if hasattr(X, "indptr"):
         if width > columns:
             return X[:, :columns]
@@ -94,23 +120,31 @@ def fitted(X: Any, columns: int, path: str) -> Any:
 
 
 @contextmanager
-def training_data(options: argparse.Namespace) -> Iterator[Dataset]:
-    """The rows to train on: in memory, or in a store where they are one, are to become one or are too many."""
+def training_data(options: argparse.Namespace, target: Path) -> Iterator[Dataset]:
+    """The rows to train on: in memory, or in a store where they are one, are to become one or are too many.
+
+    That of too many is kept beside the target until they are done with.
+    """
     from widemargin import data
 
     path = options.data
-    if os.path.isdir(path) or (options.cache is None and not _too_large(path)):
+    if os.path.isdir(path) or not is_stored(options):
         found = read(path, options)
         yield replace(found, X=found.X.X) if _small_store(found) else found
     elif options.cache is not None:
         yield data.open(_cached(path, Path(options.cache or f"{path}.store"), options))
     else:
-        place = tempfile.mkdtemp(prefix=".widemargin.", dir=Path(options.output or ".").absolute().parent)
+        place = tempfile.mkdtemp(prefix=".widemargin.", dir=target.parent)
         try:
             store(path, Path(place, "store"), options)
             yield data.open(Path(place, "store"))
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def is_stored(options: argparse.Namespace) -> bool:
+    """Whether the rows to train on are read from a store."""
+    return os.path.isdir(options.data) or options.cache is not None or _too_large(options.data)
 
 
 def store(path: str, target: Path, options: argparse.Namespace, origin: dict[str, Any] | None = None) -> None:
@@ -142,6 +176,10 @@ def stem(path: str) -> str:
 
 def fingerprint(path: str) -> dict[str, Any]:
     """What changes when a file does."""
+    from widemargin.data import DataError
+
+    if path == "-":
+        raise DataError.at("-", "standard input comes only once", "save it to a file for --cache or --checkpoint")
     place = Path(path, "store.json") if os.path.isdir(path) else Path(path)
     about = place.stat()
     return {"bytes": about.st_size, "changed": about.st_mtime_ns}

@@ -12,6 +12,7 @@ from pathlib import Path
 from widemargin.cli.proving import problem_of, prove, was_trained_on
 from widemargin.cli.reading import add_data, read_for
 from widemargin.cli.screen import say
+from widemargin.cli.writing import target_of, writing
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -33,20 +34,18 @@ def run(options: argparse.Namespace) -> int:
     from widemargin.data import DataError
     from widemargin.report import write_report
 
+    target = target_of(options.output, options.model, options.data)
     model = LinearModel.load(options.model)
     found = read_for(model, options.data, options)
     if found.y is None:
         raise DataError.at(options.data, "no labels", "give a file that has them, or say --label COLUMN")
-    target = Path(options.output)
-    if not target.absolute().parent.is_dir():
-        raise ValueError(f"{target}: there is no such directory; make it first")
     proof = None
     if model.C is not None and not options.no_proof:
         problem = problem_of(model, options.model)
         if was_trained_on(model, found, problem):
             proof = prove(model, found, problem, tol=1e-3, threads=options.threads)
     rows = getattr(found.X, "X", found.X)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), writing(target):
         warnings.simplefilter("ignore")
         write_report(
             target,

@@ -56,7 +56,11 @@ def show_json(value: Any) -> None:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 110)
+    class Ours(Console):
+        def on_broken_pipe(self) -> None:  # theirs ends the program with 1, which means something here
+            raise BrokenPipeError
+
+    return Ours(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,13 @@
-"""Labels and numbers as they are written."""
+"""Labels, numbers and options as they are written."""
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable
 from typing import Any
+
+#: How errors of the library name what is an option here.
+OPTIONS = {"zero_based=True": "--zero-based", "zero_based=False": "--one-based", "label=": "--label"}
 
 
 def text_of(label: Any) -> str:
@@ -11,3 +16,36 @@ def text_of(label: Any) -> str:
         return str(label)
     short = f"{label:g}"
     return short if float(short) == label else repr(label)
+
+
+def positive(text: str) -> float:
+    """An option's number above 0, which may be inf."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number > 0")
+    return number
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """An option's whole number, at least so large."""
+
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number ≥ {least}")
+        return value
+
+    return number
+
+
+def in_options(message: str) -> str:
+    """An error of the library, in the words of the command line."""
+    for theirs, ours in OPTIONS.items():
+        message = message.replace(theirs, ours)
+    return message

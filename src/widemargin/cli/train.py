@@ -14,19 +14,21 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from widemargin.cli.reading import add_data, fingerprint, read_for, stem, training_data
+from widemargin.cli.reading import add_data, fingerprint, is_stored, read_like, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
-from widemargin.cli.text import text_of
+from widemargin.cli.text import positive, text_of, whole
+from widemargin.cli.writing import target_of, writing
 
 if TYPE_CHECKING:
     from widemargin.data import Dataset, Rows
     from widemargin.model import LinearModel
+    from widemargin.one_against_rest import OneAgainstRest
     from widemargin.training import Fit
 
 
@@ -37,40 +39,52 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("safetensors", "liblinear"), default="safetensors", help="of the model")
     parser.add_argument("--test", metavar="DATA", help="rows to evaluate the model on")
     group = parser.add_argument_group("the problem: ½‖w‖² + C Σ φ(y(w·x + b))")
-    group.add_argument("-C", type=float, default=1.0, metavar="C", help="strength of the loss, 1; inf: the hard margin")
+    group.add_argument(
+        "-C", type=positive, default=1.0, metavar="C", help="strength of the loss, 1; inf: the hard margin"
+    )
     losses = ("hinge", "squared_hinge", "logistic", "squared")
     group.add_argument("--loss", choices=losses, default="hinge", help="φ, the hinge")
     group.add_argument("--no-bias", action="store_true", help="b = 0")
     group.add_argument("--class-weight", metavar="W", help="'balanced', or as in 1:2,-1:0.5; multiplies C")
     group = parser.add_argument_group("the solution")
-    group.add_argument("--tol", type=float, default=1e-3, help="relative duality gap to prove, 0.001")
+    group.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to prove, 0.001")
     group.add_argument("--solver", default="auto", help="auto, dual_cd, interior_point, smo, pegasos, …")
-    group.add_argument("--max-iter", type=int, metavar="N", help="passes or steps at most")
-    group.add_argument("--seed", type=int, default=0, help="of the order in which rows are visited")
+    group.add_argument("--max-iter", type=whole(1), metavar="N", help="passes or steps at most")
+    group.add_argument("--seed", type=whole(0), default=None, help="of the order in which rows are visited")
     group = parser.add_argument_group("large data, long runs")
     group.add_argument("--cache", nargs="?", const="", metavar="DIR", help="keep the rows as a store, DATA.store")
     group.add_argument("--checkpoint", metavar="DIR", help="save the state there, to go on after a stop")
-    group.add_argument("--every", type=float, default=60.0, metavar="SECONDS", help="how often, 60")
+    group.add_argument("--every", type=positive, default=60.0, metavar="SECONDS", help="how often, 60")
     group.add_argument("--resume", action="store_true", help="go on from the state, if there is one")
     parser.add_argument("--json", action="store_true", help="the report as one line of JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
-    from widemargin.checkpoint import Stopped
+    from widemargin import model_liblinear
+    from widemargin.checkpoint import CheckpointError, Stopped
     from widemargin.data import DataError, Rows
-    from widemargin.one_against_rest import OneAgainstRest, certificate_of, count_threads
+    from widemargin.one_against_rest import OneAgainstRest, count_threads
 
-    target, kept, began = _target(options), _checkpoint(options), time.perf_counter()
-    with _signals(kept) as training, training_data(options) as found:
-        if found.y is None:
-            raise DataError.at(options.data, "no labels", "give a file that has them, or say --label COLUMN")
+    target = _target(options)
+    _check_solver(options)
+    began = time.perf_counter()
+    with _checkpoint(options) as (kept, state), _signals(kept) as training, training_data(options, target) as found:
         read_in = time.perf_counter() - began
+        y, labels = _labels_of(options.data, found.y)
+        if options.format == "liblinear":
+            model_liblinear.check(options.loss, labels, target)
+        tested = None
+        if options.test is not None:  # its mistakes are found before the training, not after it
+            from widemargin.cli.evaluate import check_known
+
+            tested = read_like(options.test, options, found.encoding, found.X.shape[1])
+            check_known(tested.y, labels, options.test)
         task = OneAgainstRest(
             options.C,
             options.loss,
             not options.no_bias,
-            _class_weight(options.class_weight, found.y),
+            _class_weight(options.class_weight, y, options.data),
             options.solver,
             options.tol,
             options.max_iter,
@@ -78,21 +92,25 @@ def run(options: argparse.Namespace) -> int:
         task.check()
         threads = count_threads(options.threads or None)
         rows = found.X.with_threads(threads) if isinstance(found.X, Rows) else Rows(found.X, threads)
-        classes, problems = task.problems(rows, found.y, np.ones(rows.n))
-        training.append(True)
         began = time.perf_counter()
         try:
+            classes, problems = task.problems(rows, y, np.ones(rows.n))
+            training.append(True)
             fits = task.fit(
                 problems,
                 classes,
-                seed=options.seed,
+                seed=_draw(options.seed),
                 threads=threads,
                 verbose=int(sys.stderr.isatty()),
-                resumed=None if kept is None else kept.load(),
+                resumed=state,
                 keep=None if kept is None else kept.visit,
             )
             if any(fit.interrupted for fit in fits):
                 raise KeyboardInterrupt
+        except CheckpointError:
+            raise
+        except ValueError as error:  # says what is wrong with these rows, and not where they are
+            raise DataError(" ".join([f"{options.data}: {error}", *getattr(error, "__notes__", ())])) from error
         except Stopped:
             note(f"stopped; the state is saved in {options.checkpoint}: go on with --resume")
             return 130
@@ -100,74 +118,118 @@ def run(options: argparse.Namespace) -> int:
             note("interrupted; nothing was written" + ("" if kept is None else f", the last state is in {kept.file}"))
             return 130
         trained_in = time.perf_counter() - began
-        model = _model(options, found, fits, classes, certificate_of(fits, classes))
-        model.save(target, format=options.format)
+        model = _model(task, found, fits, classes)
+        with writing(target):
+            model.save(target, format=options.format)
         if kept is not None:
             kept.clear()
-        right = int((model.choose(model.scores(rows)) == found.y).sum())
+        right = int((model.choose(model.scores(rows)) == y).sum())
     report = _Report(options, rows, fits, model, target, (read_in, trained_in), right)
-    tested = None
-    if options.test is not None:
+    test = None
+    if tested is not None:
         from widemargin.cli.evaluate import evaluated
 
-        tested = evaluated(model, read_for(model, options.test, options), options.test)
+        test = evaluated(model, tested, options.test)
     if options.json:
-        show_json({**report.as_json(), "test": None if tested is None else tested.to_json()})
+        show_json({**report.as_json(), "test": None if test is None else test.to_json()})
     else:
-        report.show(tested)
+        report.show(test)
     return 0 if report.reached else 1
 
 
-def _model(options: argparse.Namespace, found: Dataset, fits: list[Fit], classes: Any, proof: Any) -> LinearModel:
+def _draw(seed: int | None) -> int:
+    """What an estimator makes of that `random_state`."""
+    return 0 if seed is None else int(np.random.RandomState(seed).randint(np.iinfo(np.int32).max))
+
+
+def _model(task: OneAgainstRest, found: Dataset, fits: list[Fit], classes: Any) -> LinearModel:
     """The model, with the problem and the proof."""
     from widemargin.model import LinearModel, certificate_summary
+    from widemargin.one_against_rest import certificate_of
 
-    weight = _class_weight(options.class_weight, found.y)
+    weight = task.class_weight
     return LinearModel(
         np.array([fit.w for fit in fits]),
         np.array([fit.b for fit in fits]),
         classes,
         feature_names=found.names,
         encoding=None if found.encoding is None else found.encoding.to_json(),
-        loss=options.loss,
-        C=options.C,
+        loss=task.loss,
+        C=task.C,
         certificate={
-            **certificate_summary(proof, classes, tol=options.tol),
-            "fit_intercept": not options.no_bias,
+            **certificate_summary(certificate_of(fits, classes), classes, tol=task.tol),
+            "fit_intercept": task.fit_intercept,
             "class_weight": [list(pair) for pair in weight.items()] if isinstance(weight, dict) else weight,
         },
     )
 
 
 def _target(options: argparse.Namespace) -> Path:
-    """Where the model goes; found out before the work, not after it."""
-    from widemargin.model import ModelError
+    """Where the model goes."""
+    if options.format == "safetensors":
+        import safetensors  # noqa: F401  # without it, the work would be for nothing
 
     suffix = ".model" if options.format == "liblinear" else ".safetensors"
-    target = Path(options.output or f"{stem(options.data)}{suffix}")
-    if target.is_dir():
-        raise ModelError(f"{target}: a directory; name the model's file with -o")
-    if not target.absolute().parent.is_dir():
-        raise ModelError(f"{target}: there is no such directory; make it first")
-    return target
+    return target_of(options.output or f"{stem(options.data)}{suffix}", options.data, options.test)
 
 
-def _checkpoint(options: argparse.Namespace) -> Any:
+def _check_solver(options: argparse.Namespace) -> None:
+    """Refuses one that is unknown, or not for this loss."""
+    from widemargin.solvers import SOLVERS
+
+    able = [
+        name
+        for name, method in SOLVERS.items()
+        if options.loss in method.losses and (method.hard or math.isfinite(options.C))
+    ]
+    if options.solver not in able:
+        what = "not one for these options" if options.solver in SOLVERS else "there is none of that name"
+        raise ValueError(
+            f"--solver {options.solver}: {what}; for --loss {options.loss} -C {options.C:g} use {', '.join(able)}"
+        )
+
+
+def _labels_of(path: str, y: Any) -> tuple[Any, Any]:
+    """The labels and the classes; labels that are missing, all the same, or numbers to be predicted are refused."""
+    from widemargin.data import DataError
+
+    if y is None:
+        raise DataError.at(path, "no labels", "give a file that has them, or say --label COLUMN")
+    classes = np.unique(y)
+    if len(classes) < 2:
+        what = f"only one class, {text_of(classes.tolist()[0])}"
+        raise DataError.at(path, what, "give rows of two classes or more")
+    if classes.dtype.kind == "f" and (classes % 1).any():
+        what = f"the label {text_of(classes[np.argmax(classes % 1 != 0)].item())} is no class but a quantity"
+        raise DataError.at(path, what, "give whole numbers or names as labels")
+    return y, classes
+
+
+@contextmanager
+def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
+    """Where the state is kept and the one to go on from; of a run that ends before its first, no directory is left."""
     from widemargin import __version__
     from widemargin.checkpoint import Checkpoint, CheckpointError
 
     if options.checkpoint is None:
         if options.resume:
             raise CheckpointError("--resume goes on from a state; say where it is with --checkpoint DIR")
-        return None
-    if not options.every > 0:
-        raise CheckpointError(f"--every {options.every:g}: seconds between two states must be more than 0")
-    same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed")
+        yield None, None
+        return
+    same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed", "label", "zero_based")
     run = {name: getattr(options, name) for name in same} | {"version": __version__, **fingerprint(options.data)}
-    kept = Checkpoint(options.checkpoint, run, every=options.every)
-    if kept.file.exists() and not options.resume:
-        raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
-    return kept
+    run["rows"] = "in a store" if is_stored(options) else "in memory"  # they are in another order there
+    place = Path(options.checkpoint)
+    made = [one for one in (place, *place.parents) if not one.exists()]
+    try:
+        kept = Checkpoint(place, run, every=options.every)
+        if kept.file.exists() and not options.resume:
+            raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
+        yield kept, kept.load()
+    finally:
+        with suppress(OSError):  # if they are not empty
+            for directory in made:
+                directory.rmdir()
 
 
 @contextmanager
@@ -189,7 +251,7 @@ def _signals(kept: Any) -> Iterator[list[bool]]:
             signal.signal(one, handler)
 
 
-def _class_weight(text: str | None, y: Any) -> Any:
+def _class_weight(text: str | None, y: Any, path: str) -> Any:
     """'balanced', or a weight per class, named as in the data."""
     if text is None or text == "balanced":
         return text
@@ -198,9 +260,13 @@ def _class_weight(text: str | None, y: Any) -> Any:
     for pair in text.split(","):
         name, _, weight = pair.rpartition(":")
         try:
-            weights[names[name]] = float(weight)
-        except (KeyError, ValueError):
-            raise ValueError(f"--class-weight {text}: {pair!r} is not CLASS:WEIGHT with a class of the data") from None
+            weights[names[name]] = positive(weight)
+        except (KeyError, argparse.ArgumentTypeError):
+            known = ", ".join(sorted(names)[:8])
+            raise ValueError(
+                f"--class-weight {text}: {pair!r} is not CLASS:WEIGHT with a weight > 0; "
+                f"the classes of {path} are {known}"
+            ) from None
     return weights
 
 
@@ -262,6 +328,7 @@ class _Report:
         if tested is not None:
             share = f"{tested.right:,} of {tested.rows:,} ({100 * tested.accuracy:.2f} %)"
             facts.append(("right on the test rows", share))
+            facts += [("unknown in the test rows", f"{many:,} × {label}") for label, many in tested.unknown.items()]
         facts.append(("model", str(self.target)))
         show("Trained", facts)
         say()

@@ -39,5 +39,7 @@ def because(error: OSError) -> tuple[str, str]:
         FileNotFoundError: "check the path",
         PermissionError: "ask for the right to read it, or copy it",
         IsADirectoryError: "name a file",
+        NotADirectoryError: "check the path",
+        FileExistsError: "choose another name",
     }
     return (error.strerror or str(error) or type(error).__name__).lower(), advice.get(type(error), "check the disk")

@@ -189,12 +189,7 @@ def save(
 
     """
     target, name = Path(path), os.fspath(path)
-    packed, form = target.suffix.lower() in COMPRESSED, format_of(target)
-    if form is None or (packed and form not in ("svmlight", "csv")):
-        known = ", ".join(FORMATS)
-        raise DataError.at(
-            name, f"no format ends in '{target.suffix}'", f"use one of {known}; text may add .gz, .bz2, .zst"
-        )
+    form = format_to_write(target)
     for option, given, serves in (
         ("names=", names is not None, form in TABLES),
         ("qid=", qid is not None, form == "svmlight"),
@@ -222,6 +217,17 @@ def format_of(path: Path) -> str | None:
     return FORMATS.get(inner.suffix.lower())
 
 
+def format_to_write(path: Path) -> str:
+    """The format that a file of this name is written in; an error if there is none."""
+    packed, form = path.suffix.lower() in COMPRESSED, format_of(path)
+    if form is None or (packed and form not in ("svmlight", "csv")):
+        known = ", ".join(FORMATS)
+        raise DataError.at(
+            str(path), f"no format ends in '{path.suffix}'", f"use one of {known}; text may add .gz, .bz2, .zst"
+        )
+    return form
+
+
 def _from_text(rows: Any, source: Any) -> Dataset:
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else str(getattr(source, "name", "stream"))
     return Dataset(rows.X, rows.y, qid=rows.qid, source=name)
@@ -231,9 +237,10 @@ def _format(source: PathLike | IO[bytes], label: object, encoding: object, zero_
     """The format of a file, once the options are known to mean something to it."""
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else str(getattr(source, "name", "stream"))
     form = _sniff(source, encoding is not None)
+    if encoding is not None and form not in TABLES:
+        raise DataError.at(name, f"the columns asked for are those of a table, this is {form}", "give a table")
     for option, given, serves in (
         ("label=", label is not None, form in TABLES),
-        ("encoding=", encoding is not None, form in TABLES),
         (f"zero_based={zero_based!r}", zero_based != "auto", form == "svmlight"),
     ):
         if given and not serves:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from widemargin import _core
 from widemargin.data.dataset import DataError, Dataset
+from widemargin.data.encoding import Encoding
 from widemargin.data.rows import Rows
 
 Floats = NDArray[np.float64]
@@ -210,6 +211,18 @@ def origin_of(path: str | os.PathLike[str]) -> Any:
     return _description(Path(path)).get("origin")
 
 
+def order_of(path: str | os.PathLike[str]) -> NDArray[np.int64]:
+    """The row of the input that each row of a store was."""
+    rows: StoredRows = open_store(path).X
+    return rows._map("rows", 0, rows.n)
+
+
+def encoding_in(path: str | os.PathLike[str]) -> Encoding | None:
+    """How the columns of a table became those of a store."""
+    encoding, place = _description(Path(path))["encoding"], str(path)
+    return None if encoding is None else Encoding.from_json(encoding, source=place)
+
+
 def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
     """A store as a dataset: its X is a :class:`StoredRows`, which estimators take as they take arrays."""
     directory = Path(path)
@@ -221,14 +234,12 @@ def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
             raise DataError(f"{directory}: {name} is missing or of the wrong size; convert the data again")
     rows, labels = StoredRows(directory, about, threads), None
     if about["labels"] is not None:
-        labels = np.array(about["labels"])[rows._map("labels", 0, rows.n)]
+        codes = rows._map("labels", 0, rows.n)
+        if zlib.crc32(as_bytes(codes)) != about["labels_checksum"]:
+            raise DataError(f"{directory}: the labels are damaged, their checksum is wrong; convert the data again")
+        labels = np.array(about["labels"])[codes]
     names = None if about["names"] is None else tuple(about["names"])
-    encoding = None
-    if about["encoding"] is not None:
-        from widemargin.data.encoding import Encoding
-
-        encoding = Encoding.from_json(about["encoding"])
-    return Dataset(rows, labels, names=names, encoding=encoding, source=str(directory))
+    return Dataset(rows, labels, names=names, encoding=encoding_in(path), source=str(directory))
 
 
 def _lengths(about: dict[str, Any]) -> dict[str, int]:
@@ -250,8 +261,13 @@ def _description(directory: Path) -> dict[str, Any]:
             )
             if not sound or len(about["checksums"]) != len(about["edges"]) - 1:
                 raise ValueError("edges")
-            for name in ("columns", "nonzeros", "sparse", "dtype", "reach", "arrays", "labels", "names", "encoding"):
+            if not {"x", "rows"} <= set(about["arrays"]) <= set(_lengths(about)):
+                raise ValueError("arrays")
+            for dtype in about["arrays"].values():
+                np.dtype(dtype)
+            for name in ("columns", "nonzeros", "sparse", "dtype", "reach", "arrays", "names", "encoding"):
                 about[name]
+            _ = about["labels"], about["labels_checksum"]
     except FileNotFoundError:
         raise DataError(f"{directory}: a directory without a store.json; name a file, or a store") from None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:

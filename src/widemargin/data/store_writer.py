@@ -86,7 +86,7 @@ class _Writer:
         self.pending: list[_Deal] = []
         self.dealt = False
         self.edges, self.reach, self.sums = [0], [0], [[0, 0, 0]]
-        self.size = self.written = self.values = 0
+        self.size = self.written = self.values = self.label_sum = 0
         self.files: dict[str, IO[bytes]] = {}
 
     def write(self, blocks: Iterable[Dataset]) -> None:
@@ -129,6 +129,7 @@ class _Writer:
             "edges": self.edges,
             "reach": self.reach,
             "checksums": self.sums,
+            "labels_checksum": self.label_sum,
         }
         with (self.directory / "store.json").open("wb") as file:
             file.write(json.dumps(self.about).encode())
@@ -214,6 +215,7 @@ class _Writer:
             if name in CHECKED:
                 place = CHECKED.index(name)
                 self.sums[-1][place] = zlib.crc32(as_bytes(array), self.sums[-1][place])
+        self.label_sum = zlib.crc32(as_bytes(arrays["labels"]), self.label_sum)
 
     def _end_part(self, *, last: bool) -> None:
         self.edges.append(self.written)

@@ -101,8 +101,12 @@ class Table:
         first = text.lstrip("\r\n").partition("\n")[0]
         suffixes = [suffix.lower() for suffix in Path(self.source).suffixes]
         self.delimiter = "\t" if {".tsv", ".tab"} & set(suffixes) else max(",;\t", key=first.count)
-        names = next(csv.reader(text.lstrip("\r\n").splitlines(keepends=True), delimiter=self.delimiter))
+        lines = csv.reader(text.lstrip("\r\n").splitlines(keepends=True), delimiter=self.delimiter)
+        names = next(lines)
         if not self.header:
+            if not any(map(_is_number, names)) and any(map(_is_number, next(lines, []))):
+                what = f"the first line looks like names: {', '.join(map(quote, names[:4]))} …"
+                raise DataError.at(self.source, what, "give label= the name; a number is for files without", line=1)
             names = [f"f{k}" for k in range(len(names))]
         return tuple(names), {}
 
@@ -198,6 +202,14 @@ class Table:
         """Close a stream's reader."""
         if self._opened is not None:
             self._opened.close()
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_pipe(path: str | os.PathLike[str]) -> bool:
