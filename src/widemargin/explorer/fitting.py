@@ -65,7 +65,11 @@ def _certified(choice: Choice, X: Floats, y: Floats, overtaken: Callable[[], boo
     if choice.model == "hard" and choice.bias:
         answer["nearest"] = [_mean(X, certificate.alpha, y > 0), _mean(X, certificate.alpha, y < 0)]
     if certificate.relative_gap > estimator.tol:
-        answer["note"] = f"{choice.solver} stopped before the gap was {estimator.tol:g}: this is not yet the optimum."
+        answer["note"] = "Not yet the optimum: the gap is still open."
+        answer["more"] = (
+            f"The method was stopped after {done.iterations} iterations at a relative gap of "
+            f"{certificate.relative_gap:.1e}. Methods marked as rough come near slowly."
+        )
     return answer
 
 
@@ -76,9 +80,10 @@ def _online(choice: Choice, X: Floats, y: Floats) -> dict[str, Any]:
     answer = _line(X, y, model.coef_[0], float(model.intercept_[0]), None, np.inf)
     answer |= {"iterations": model.n_iter_, "changes": int(sum(model.mistakes_))}
     if not model.separates_:
-        answer["note"] = (
-            f"It never stopped making mistakes, and was stopped after {model.n_iter_} passes: the classes overlap, or "
-            "nearly do."
+        answer["note"] = "It never stops making mistakes: the classes overlap."
+        answer["more"] = (
+            f"It was stopped after {model.n_iter_} passes without a better one. Some classes that a line separates are "
+            "so close that it takes longer than that."
         )
     return answer
 

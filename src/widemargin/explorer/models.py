@@ -51,14 +51,14 @@ MODELS = {
     ),
     "soft": Model(
         "Soft-margin SVM",
-        "A wide band, with a price C for each point that is inside it or on the wrong side.",
+        "A wide band, at the price C for each point inside it or beyond.",
         "LinearSVM",
         loss="hinge",
-        strength="Small C: a wide band, violations are cheap. Large C: a narrow band, violations are dear.",
+        strength="Small C: a wide band. Large C: few violations.",
     ),
     "perceptron": Model(
         "Perceptron",
-        "Moves the line at each mistake, and stops at the first line that makes none. It knows no margin.",
+        "Moves the line at each mistake, and stops at the first line without any. It knows no margin.",
         "Perceptron",
     ),
     "mira": Model(
@@ -69,17 +69,17 @@ MODELS = {
     ),
     "logistic": Model(
         "Logistic regression",
-        "Every point pulls at the line, those on the wrong side most. The score becomes a probability.",
+        "Every point pulls at the line, those on the wrong side most.",
         "LogisticRegression",
         loss="logistic",
-        strength="Small C: short weights, cautious probabilities. Large C: steep ones.",
+        strength="Small C: cautious probabilities. Large C: steep ones.",
     ),
     "squares": Model(
         "Least squares",
-        "A straight line through labels of ±1. Points far on the right side pull as well: see the outlier.",
+        "A regression on labels of ±1. Points far out pull as well, even on the right side.",
         "LinearSVM",
         loss="squared",
-        strength="Small C: short weights. Large C: plain least squares.",
+        strength="Large C: plain least squares.",
     ),
 }
 

@@ -153,7 +153,13 @@ ALGORITHMS = {
 def algorithms() -> dict[str, Any]:
     """What the page offers to play."""
     return {
-        name: {"title": one.title, "hint": one.hint, "bias": one.bias, "drawn": one.drawn}
+        name: {
+            "title": one.title,
+            "hint": one.hint,
+            "bias": one.bias,
+            "drawn": one.drawn,
+            "strength": one.penalised,
+        }
         for name, one in ALGORITHMS.items()
     }
 

@@ -13,15 +13,17 @@ export class AlphaPlane {
     const radio = (value, text) => html("label", { class: "check" }, html("input", { type: "radio", name: "source", value, ...(value === "points" ? { checked: true } : {}), onchange: () => { this.source = value; store.change({}); this.line.ask(); } }), ` ${text}`);
     this.order = html("select", { id: "order", onchange: () => this.line.ask() }, ...Object.entries(ORDERS).map(([name, title]) => html("option", { value: name }, title)));
     this.hint = html("p", { class: "hint", id: "alpha-hint" });
-    root.append(html("p", { class: "hint" }, "Two points have two dual variables, α₁ and α₂. Hildreth's algorithm takes the best value of one while the other stays, again and again."),
-      html("div", { class: "settings" }, radio("points", "points 1 and 2 of the board"), radio("notes", "the notes' example"), html("button", { type: "button", id: "two", onclick: startWithTwo }, "Start with two points"), html("label", { class: "field" }, "Order ", this.order)));
+    root.append(html("div", { class: "settings more" }, radio("points", "points 1 and 2"), radio("notes", "the notes' example"), html("button", { type: "button", id: "two", title: "Start from a board with two points", onclick: startWithTwo }, "Two points")));
     this.player = new Player(root, "alpha", (t) => { this.t = t; this.show(); redraw(); });
+    const more = html("div", { class: "settings more" }, html("label", { class: "field" }, "Order ", this.order));
+    more.append(root.querySelector(".speed"));
+    root.append(more);
     this.player.speed.value = 0;
     this.player.speed.dispatchEvent(new Event("input"));
     this.svg = make("svg", { class: "plane first large", role: "img", "aria-label": "Plane of two dual variables" });
     this.plane = new Plane(this.svg, ["α₁", "α₂"]);
     this.readout = html("p", { class: "formula", id: "alpha-readout" });
-    root.append(this.hint, html("figure", { class: "alone" }, this.svg, html("figcaption", {}, "Contours of the dual objective; shaded, where α may be; the cross is its top")), this.readout);
+    root.append(this.hint, html("figure", { class: "alone" }, this.svg, html("figcaption", {}, "Contours of the dual; shaded: where α may be; cross: the maximum")), this.readout);
   }
 
   problem() {
@@ -48,10 +50,10 @@ export class AlphaPlane {
     this.answer = answer.alpha ? answer : null;
     this.hint.classList.toggle("bad", Boolean(answer.error));
     this.hint.textContent = answer.error ?? (this.source === "notes" ? "Maximise −½αᵀQα − αᵀb over α ≥ 0 with Q = [[4, 1], [1, 2]] and b = (−6, −4): the answer is (8/7, 10/7)."
-      : `Maximise α₁ + α₂ − ½‖α₁y₁x₁ + α₂y₂x₂‖² over 0 ≤ α${asked.upper === null ? "" : " ≤ C"}. Its line has no bias: it passes through the origin.`);
+      : `Hildreth's algorithm: the best α₁ while α₂ stays, then the best α₂. It maximises α₁ + α₂ − ½‖α₁y₁x₁ + α₂y₂x₂‖² over 0 ≤ α${asked.upper === null ? "" : " ≤ C"}; its line has no bias.`);
     if (this.answer) {
       const top = Math.max(0.01, ...this.answer.alpha.flat()), reach = roundUp(1.35 * top);
-      this.plane.view(-0.18 * reach, reach);
+      this.plane.view({ cx: 0.42 * reach, cy: 0.42 * reach, span: 1.16 * reach });
       const { Q, b } = asked;
       this.plane.survey((u, v) => (Q[0][0] * u * u + 2 * Q[0][1] * u * v + Q[1][1] * v * v) / 2 + b[0] * u + b[1] * v);
     }
@@ -60,7 +62,7 @@ export class AlphaPlane {
 
   show() {
     if (!this.answer || !this.svg.getBoundingClientRect().width) return;
-    const { alpha, objective, i } = this.answer, [, high] = this.plane.range, far = Math.min(this.asked.upper ?? Infinity, 4 * high);
+    const { alpha, objective, i } = this.answer, far = Math.min(this.asked.upper ?? Infinity, 4 * this.plane.seen.span);
     this.plane.draw([[0, 0], ...alpha], this.t, alpha.at(-1), [[0, 0], [far, 0], [far, far], [0, far]]);
     const now = this.t ? alpha[this.t - 1] : [0, 0];
     this.readout.textContent = `step ${this.t}${this.t ? `, α${i[this.t - 1] ? "₂" : "₁"} moved` : ""}:  α₁ = ${digits(now[0])}   α₂ = ${digits(now[1])}   dual = ${digits(this.t ? objective[this.t - 1] : 0)}`;

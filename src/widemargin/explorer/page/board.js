@@ -19,11 +19,11 @@ export class Board {
     const group = (name) => make("g", { class: name }, svg);
     this.back = make("rect", { class: "back", width: "100%", height: "100%" }, svg);
     this.grid = group("grid");
-    this.tickLabels = group("ticks");
     this.band = make("polygon", { class: "band" }, svg);
     this.hulls = [1, -1].map((s) => make("polygon", { class: `hull ${s > 0 ? "blue" : "orange"}` }, svg));
     this.slacks = group("slacks");
     this.lines = group("lines");
+    this.tickLabels = group("ticks");
     this.levels = group("levels");
     this.nearest = group("nearest");
     this.proof = group("proof");
@@ -105,8 +105,9 @@ export class Board {
     return [{ x: round(x), y: round(y + 4), text: level > 0 ? "+1" : level < 0 ? "−1" : "0", "text-anchor": "middle", class: level > 0 ? "blue" : level < 0 ? "orange" : "" }];
   }
 
-  drawPoints(frame, { facts, compact }) {
-    const alive = new Set();
+  drawPoints(frame, { facts }) {
+    const alive = new Set(), count = this.store.points.length;
+    const small = (count > 90 ? 0.74 : count > 40 ? 0.87 : 1) * (this.width < 500 ? 0.85 : 1);
     const most = Math.max(...[...(facts?.values() ?? [])].map((fact) => fact.alpha ?? 0), 1e-12);
     this.store.points.forEach((p, k) => {
       alive.add(p.id);
@@ -117,9 +118,8 @@ export class Board {
       set(mark.g, { transform: `translate(${round(frame.x(p.x))} ${round(frame.y(p.y))})`, class: `point ${p.s > 0 ? "blue" : "orange"} ${kind}`,
         tabindex: p.id === this.current || (this.current === null && k === 0) ? 0 : -1,
         "aria-label": `${p.s > 0 ? "blue" : "orange"} point ${k + 1} at ${p.x}, ${p.y}; ${KINDS[kind]}` });
-      const small = compact ? 0.8 : 1;
       if (mark.s !== p.s || mark.small !== small) this.shape(mark, p.s, small);
-      set(mark.ring, { display: pull && shows(this, "alpha") ? null : "none", "stroke-width": round(1.2 + 3.2 * pull), r: round(RADIUS * small + 4 + 1.6 * pull) });
+      set(mark.ring, { display: pull && shows(this, "alpha") ? null : "none", "stroke-width": round((1 + 3 * pull) * small), r: round((RADIUS + 3.6 + 1.5 * pull) * small) });
       set(mark.dot, { display: kind === "inside" ? null : "none" });
       set(mark.cross, { display: kind === "wrong" ? null : "none" });
     });
@@ -186,7 +186,8 @@ export class Board {
     const taken = points.map((p) => box(frame.x(p.x), frame.y(p.y), 22, 22)), drawn = [];
     for (const [p, text] of shown) {
       const width = 7 * text.length + 4, x = frame.x(p.x), y = frame.y(p.y);
-      const places = [[0, -22], [0, 22], [15 + width / 2, 0], [-15 - width / 2, 0], [12 + width / 2, -16], [-12 - width / 2, -16], [12 + width / 2, 16], [-12 - width / 2, 16]];
+      const away = tags.has(p.id) ? 28 : 22;
+      const places = [[0, -away], [0, away], [15 + width / 2, 0], [-15 - width / 2, 0], [12 + width / 2, -16], [-12 - width / 2, -16], [12 + width / 2, 16], [-12 - width / 2, 16]];
       for (const [dx, dy] of places) {
         const mine = box(x + dx, y + dy, width, 15);
         if (mine.left < 2 || mine.top < 2 || mine.right > this.width - 2 || mine.bottom > this.height - 20 || taken.some((other) => meet(mine, other))) continue;

@@ -12,6 +12,8 @@ import { Steps } from "./steps.js";
 import { html } from "./svg.js";
 
 const $ = (id) => document.getElementById(id);
+const TOUCH = matchMedia("(pointer: coarse), (max-width: 520px)");
+const TOUCH_HELP = "Tap to add a point, drag a point to move it. Choose the class and the tool above.";
 const HELP = "Click to add a point (Shift: the other class), drag to move it. With the keyboard: Tab to a point; arrows move it, N and P go on, D doubles, F changes class, Delete removes.";
 const store = new Store();
 let choices = null, fit = null, fitted = null, message = null;
@@ -26,7 +28,7 @@ const notice = (text, kind) => { message = text; banner(text, kind, [html("butto
 const connection = new Connection((text) => (text ? banner(text, "bad") : message ? notice(message, "quiet") : banner(null)));
 
 const checked = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
-const status = (text) => { const wanted = text ?? HELP; if ($("status").textContent !== wanted) $("status").textContent = wanted; };
+const status = (text) => { const wanted = text ?? (TOUCH.matches ? TOUCH_HELP : HELP); if ($("status").textContent !== wanted) $("status").textContent = wanted; };
 const board = new Board($("board"), store, { status, tool: () => checked("tool"), label: () => Number(checked("class")), choose: () => draw() });
 board.shown = { hulls: true, slack: true, alpha: true };
 
@@ -45,14 +47,13 @@ function draw() {
 }
 
 function scene() {
-  const compact = store.points.length > 90;
-  if (store.tab === "steps") return { ...steps.scene(), compact };
-  if (store.tab === "alpha") return { ...alpha.scene(), compact };
-  if (!fit || !fitted) return { compact };
+  if (store.tab === "steps") return steps.scene();
+  if (store.tab === "alpha") return alpha.scene();
+  if (!fit || !fitted) return {};
   const ids = fitted.ids;
   const name = (indices) => indices?.map((k) => ids[k]);
   const facts = fit.w ? new Map(ids.map((id, k) => [id, { alpha: fit.alpha?.[k] ?? null, xi: fit.xi[k], margin: fit.margins[k], kind: fit.kinds[k] }])) : null;
-  return { compact, facts, line: fit.w ? { w: fit.w, b: fit.b } : null, band: true, nearest: fit.nearest,
+  return { facts, line: fit.w ? { w: fit.w, b: fit.b } : null, band: true, nearest: fit.nearest,
     hulls: fit.hulls && { positive: name(fit.hulls.positive), negative: name(fit.hulls.negative) }, proof: fit.inseparable && proofOf(fit.inseparable, fitted.points) };
 }
 
@@ -67,13 +68,13 @@ function proofOf({ point, positive, positive_weights: u, negative, negative_weig
 
 // Questions to the server.
 
-const numbers = new Numbers($("numbers"), $("verdict"), () => store.change({ model: "soft" }));
+const numbers = new Numbers($("numbers"), $("verdict"), $("why"), () => store.change({ model: "soft" }));
 let steps = null, alpha = null;
 const fitLine = new Line(connection, "api/fit",
   () => ({ request: store.asked(), version: store.version, ids: store.points.map((p) => p.id), points: store.points, model: store.model }),
   (answer, asked) => {
     [fit, fitted] = [answer, asked];
-    numbers.show(fit, { model: asked.model, points: asked.points, certified: choices.models[asked.model].certified });
+    numbers.show(fit, choices.models[asked.model].certified);
     draw();
   });
 const stepsLine = new Line(connection, "api/steps", () => (store.tab === "steps" ? { request: steps.request(), points: store.points } : null), (answer, asked) => { steps.receive(answer, asked.points); draw(); });
@@ -97,10 +98,13 @@ function sync() {
   $("solver").disabled = Object.keys(model.solvers).length < 2;
   const wanted = Math.log10(store.C);
   if (Math.abs(Number($("C").value) - wanted) > 0.03) $("C").value = wanted;
-  $("C-value").textContent = store.tab === "fit" && !model.strength ? (store.model === "hard" ? "∞" : "–") : String(store.C);
-  $("C").disabled = store.tab === "fit" && !model.strength;
-  $("field-C").title = model.strength;
+  const played = steps.names.map((name) => choices.algorithms[name]);
+  const acts = { fit: Boolean(model.strength), steps: played.some((one) => one.strength), alpha: store.model !== "hard" }[store.tab];
+  $("C").disabled = !acts;
+  $("C-value").textContent = acts ? String(store.C) : store.model === "hard" && store.tab !== "steps" ? "∞" : "–";
+  $("field-C").title = store.tab === "fit" ? model.strength : "";
   $("bias").checked = store.bias;
+  $("bias").disabled = store.tab === "steps" && !played.every((one) => one.bias);
   $("model-hint").textContent = [model.hint, model.strength].filter(Boolean).join(" ");
   for (const id of ["field-model", "field-solver"]) $(id).hidden = store.tab === "steps" || (store.tab === "alpha" && id === "field-solver");
   $("field-bias").hidden = store.tab === "alpha";

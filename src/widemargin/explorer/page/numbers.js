@@ -10,8 +10,8 @@ const FACTS = [
 const COUNTS = [["support", "support vectors", "points with α > 0"], ["inside", "inside the band", "0 < ξ ≤ 1"], ["misclassified", "wrong side", "ξ > 1"]];
 
 export class Numbers {
-  constructor(root, verdict, soften) {
-    Object.assign(this, { verdict, soften, cells: {} });
+  constructor(root, verdict, why, soften) {
+    Object.assign(this, { verdict, why, soften, cells: {} });
     const cell = (key) => (this.cells[key] = html("output", { "data-key": key }));
     const facts = html("dl", { class: "facts" }, ...FACTS.map(([key, name, hint]) => html("div", { title: hint, id: `fact-${key}` }, html("dt", {}, name), html("dd", {}, cell(key)))));
     const counts = html("dl", { class: "facts counts" }, ...COUNTS.map(([key, name, hint]) => html("div", { title: hint }, html("dt", {}, name), html("dd", {}, cell(key)))));
@@ -23,7 +23,7 @@ export class Numbers {
     root.append(facts, counts, this.table, this.foot);
   }
 
-  show(fit, { model, points, certified }) {
+  show(fit, certified) {
     const has = fit && fit.w;
     const values = has ? { w1: fit.w[0], w2: fit.w[1], b: fit.b, width: fit.width ?? Infinity, primal: fit.primal, dual: fit.dual,
       gap: certified ? (fit.gap ?? Infinity) : undefined, slack: fit.slack,
@@ -40,34 +40,35 @@ export class Numbers {
       const names = ["α = 0", "0 < α < C", "α = C"];
       [row?.name.replace("c", "C") ?? names[k], row?.demand ?? "–", row ? String(row.count) : "–", row ? (row.count ? digits(row.worst, 2) : "–") : "–"].forEach((text, j) => { cells[j].textContent = text; });
     });
-    this.foot.textContent = has ? `${digits(fit.milliseconds, 2)} ms · ${fit.iterations} ${fit.iterations === 1 ? "iteration" : "iterations"}${fit.changes === undefined ? "" : ` · ${fit.changes} changes of the line`}` : "";
-    this.tell(fit, model, points);
+    this.foot.textContent = has ? `${digits(fit.milliseconds, 3)} ms · ${fit.iterations} ${fit.iterations === 1 ? "iteration" : "iterations"}${fit.changes === undefined ? "" : ` · ${fit.changes} changes of the line`}` : "";
+    this.tell(fit);
   }
 
-  /** One sentence on top: the state of things. */
-  tell(fit, model, points) {
-    const [kind, text] = sentence(fit, model, points);
-    const key = kind + text;
+  /** One line on top, always in its place: the state of things. Longer words stand at the foot. */
+  tell(fit) {
+    const [kind, text, more] = sentence(fit);
+    const key = kind + text + more;
     if (this.said === key) return;
     this.said = key;
     this.verdict.className = kind;
-    this.verdict.replaceChildren(html("p", {}, text));
-    if (fit?.inseparable) this.verdict.append(html("button", { type: "button", onclick: this.soften }, "Use the soft margin instead"));
+    this.verdict.textContent = text;
+    const way = fit?.inseparable ? [html("button", { type: "button", class: "inline", onclick: this.soften }, "Use the soft margin")] : [];
+    this.why.replaceChildren(...(more ? [html("p", {}, more, ...way)] : []));
   }
 }
 
-function sentence(fit, model, points) {
-  if (!fit) return ["quiet", "Computing…"];
-  if (fit.error) return ["bad", fit.error];
-  if (fit.waiting) return ["quiet", fit.waiting];
-  if (fit.inseparable) return ["bad", why(fit.inseparable)];
-  if (fit.note) return ["warn", fit.note];
-  if (fit.kkt) return ["good", fit.relative_gap !== null && fit.relative_gap < 1e-6 ? "Optimal, and proved: primal and dual meet." : "Solved as far as this method gets."];
-  return ["good", "It found a line without mistakes. Others exist: which one comes out depends on the order of the points."];
+function sentence(fit) {
+  if (!fit) return ["quiet", "Computing…", ""];
+  if (fit.error) return ["bad", fit.error, ""];
+  if (fit.waiting) return ["quiet", fit.waiting, ""];
+  if (fit.inseparable) return ["bad", "Impossible: no line separates these classes.", proofInWords(fit.inseparable)];
+  if (fit.note) return ["warn", fit.note, fit.more ?? ""];
+  if (fit.kkt) return ["good", "Optimal, and proved: primal and dual meet.", ""];
+  return ["good", "Found: a line without mistakes.", "Others would do as well. Which one comes out depends on the order of the points."];
 }
 
-function why({ negative, positive }) {
-  if (!negative.length) return "No line through the origin separates these classes: turn every orange point around the origin (crosses), and a weighted mean of the points is the origin itself (star). Switch the bias on, or use a soft margin.";
-  const list = (ids) => (ids.length === 1 ? "one point" : `${ids.length} points`);
-  return `No line separates these classes. The star is the proof: it is a weighted mean of ${list(positive)} of the blue class and of ${list(negative)} of the orange class, so it lies in both hulls. A separating line would need it on both sides.`;
+function proofInWords({ negative, positive }) {
+  if (!negative.length) return "Without a bias the line passes through the origin. Turn the orange points around it (crosses): a weighted mean of all points is then the origin itself (star), which is on no side of any line.";
+  const list = (ids) => (ids.length === 1 ? "one" : ids.length);
+  return `The star is the proof: it is a weighted mean of ${list(positive)} blue and of ${list(negative)} orange points, so it lies in both hulls. A separating line would have it on both sides.`;
 }

@@ -7,7 +7,7 @@ const GRID = 40;
 const SHARES = [0.015, 0.05, 0.11, 0.19, 0.29, 0.41, 0.55, 0.7, 0.86];
 
 export class Plane {
-  /** `names` are the axes' names; the plane shows [low, high]² in both. */
+  /** `names` are the axes' names. */
   constructor(svg, names) {
     Object.assign(this, { svg, names });
     this.back = make("rect", { class: "back", width: "100%", height: "100%" }, svg);
@@ -21,13 +21,13 @@ export class Plane {
     this.now = make("circle", { class: "now", r: 5.5, display: "none" }, svg);
   }
 
-  view(low, high) { this.range = [low, high]; }
+  view(view) { this.seen = view; }
 
   get frame() {
     const box = this.svg.getBoundingClientRect();
-    const [width, height] = [box.width || 260, box.height || 220], [low, high] = this.range;
+    const [width, height] = [box.width || 260, box.height || 220];
     set(this.svg, { viewBox: `0 0 ${round(width)} ${round(height)}` });
-    return new Frame(width, height, { cx: (low + high) / 2, cy: (low + high) / 2, span: high - low });
+    return new Frame(width, height, this.seen);
   }
 
   /** Contours of f over the frame; levels are where equal shares of the plane lie below. */
