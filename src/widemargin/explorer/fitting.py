@@ -56,12 +56,14 @@ def _certified(choice: Choice, X: Floats, y: Floats, overtaken: Callable[[], boo
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        done = training.fit(
-            problem, solver=choice.solver, tol=estimator.tol, max_iter=estimator.max_iter, watch=watch
-        )
+        done = training.fit(problem, solver=choice.solver, tol=estimator.tol, max_iter=estimator.max_iter, watch=watch)
     certificate = done.certificate
     bound = problem.c[0] * problem.loss.upper
-    answer = _line(X, y, done.w, done.b, certificate.alpha, float(bound)) | _proof(certificate) | {"iterations": done.iterations}
+    answer = (
+        _line(X, y, done.w, done.b, certificate.alpha, float(bound))
+        | _proof(certificate)
+        | {"iterations": done.iterations}
+    )
     if choice.model == "hard" and choice.bias:
         answer["nearest"] = [_mean(X, certificate.alpha, y > 0), _mean(X, certificate.alpha, y < 0)]
     if certificate.relative_gap > estimator.tol:
@@ -148,14 +150,14 @@ def _mean(X: Floats, alpha: Floats, side: Any) -> Floats | None:
 
 def hull(X: Floats, chosen: Any) -> list[int]:
     """The corners of the convex hull of the chosen points, in order: Andrew's monotone chain (1979)."""
-    order = [int(k) for k in np.lexsort((X[:, 1], X[:, 0])) if chosen[k]]
+    order, places = [int(k) for k in np.lexsort((X[:, 1], X[:, 0])) if chosen[k]], X.tolist()
     if len(order) < 3:
         return order
 
     def chain(indices: list[int]) -> list[int]:
         corners: list[int] = []
         for k in indices:
-            while len(corners) > 1 and _turn(X[corners[-2]], X[corners[-1]], X[k]) <= 0:
+            while len(corners) > 1 and _turn(places[corners[-2]], places[corners[-1]], places[k]) <= 0:
                 corners.pop()
             corners.append(k)
         return corners[:-1]
@@ -163,5 +165,5 @@ def hull(X: Floats, chosen: Any) -> list[int]:
     return chain(order) + chain(order[::-1])
 
 
-def _turn(a: Floats, b: Floats, c: Floats) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+def _turn(a: list[float], b: list[float], c: list[float]) -> float:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

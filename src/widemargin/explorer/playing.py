@@ -54,8 +54,8 @@ class Algorithm:
     #: What it lowers: a loss, with or without the penalty ½‖w‖².
     loss: str = "hinge"
     penalised: bool = True
-    #: Whether it can have a bias.
-    bias: bool = False
+    #: Whether it has a bias: "none", "either" or "always".
+    bias: str = "none"
     #: Whether it takes the examples that are drawn, or all of them, or its own choice.
     drawn: bool = True
 
@@ -69,13 +69,13 @@ ALGORITHMS = {
         "Pegasos",
         "One point at a time: shrink w, then add the point if its margin is below 1. Steps 1/(λt).",
         lambda X, y, s: textbook.pegasos(X, y, s.lam, s.draws, fit_intercept=s.bias),
-        bias=True,
+        bias="either",
     ),
     "pegasos_average": Algorithm(
         "Pegasos, averaged",
         "The mean of all of Pegasos's lines so far: it wobbles less.",
         lambda X, y, s: textbook.pegasos(X, y, s.lam, s.draws, average=True, fit_intercept=s.bias),
-        bias=True,
+        bias="either",
     ),
     "running_sum": Algorithm(
         "SGD by a running sum",
@@ -91,7 +91,7 @@ ALGORITHMS = {
         "SMO",
         "Two α at a time, chosen as the pair that gains most; their sum stays in balance.",
         lambda X, y, s: textbook.smo(X, y, s.C, max_steps=len(s.draws)),
-        bias=True,
+        bias="always",
         drawn=False,
     ),
     "subgradient": Algorithm(
@@ -106,21 +106,21 @@ ALGORITHMS = {
         lambda X, y, s: textbook.perceptron(X, y, s.draws, fit_intercept=s.bias),
         loss="perceptron",
         penalised=False,
-        bias=True,
+        bias="either",
     ),
     "mira": Algorithm(
         "MIRA",
         "At a mistake, the least change of w that gives this point a margin of 1.",
         lambda X, y, s: textbook.mira(X, y, s.draws, fit_intercept=s.bias),
         penalised=False,
-        bias=True,
+        bias="either",
     ),
     "mira_aggressive": Algorithm(
         "MIRA, aggressive",
         "The same for every point whose margin is below 0.9: it comes near to the widest margin.",
         lambda X, y, s: textbook.mira(X, y, s.draws, p=0.9, fit_intercept=s.bias),
         penalised=False,
-        bias=True,
+        bias="either",
     ),
     "logistic": Algorithm(
         "Logistic regression, gradient descent",
@@ -130,7 +130,7 @@ ALGORITHMS = {
         ),
         loss="logistic",
         penalised=False,
-        bias=True,
+        bias="either",
         drawn=False,
     ),
     "logistic_sgd": Algorithm(
@@ -175,7 +175,7 @@ def steps(body: dict[str, Any]) -> dict[str, Any]:
     seed = read_whole(body.get("seed", 0), "seed", 0, 2**31)
     if not ((y > 0).any() and (y < 0).any()):
         return {"waiting": "Add at least one point of each class, then press play."}
-    bias = read_switch(body.get("bias", True), "bias") and all(one.bias for one in chosen.values())
+    bias = read_switch(body.get("bias", True), "bias") and all(one.bias != "none" for one in chosen.values())
     draws = np.random.default_rng(seed).integers(len(y), size=count).tolist()
     setting = Setting(read_number(body.get("C", 1.0), "C", 1e-6, 1e10), bias, draws, len(y))
     return {
@@ -188,7 +188,8 @@ def steps(body: dict[str, Any]) -> dict[str, Any]:
 
 def _run(name: str, one: Algorithm, X: Floats, y: Floats, setting: Setting) -> dict[str, Any]:
     found = list(islice(one.run(X, y, setting), len(setting.draws)))
-    objective = Objective(one.loss, one.penalised, setting.C if one.penalised else 1 / setting.n, setting.bias)
+    bias = setting.bias or one.bias == "always"
+    objective = Objective(one.loss, one.penalised, setting.C if one.penalised else 1 / setting.n, bias)
     W, b = np.array([step.w for step in found]).reshape(-1, 2), np.array([step.b for step in found])
     margins = y * (W @ X.T + b[:, None])
     return {
@@ -227,7 +228,9 @@ class Objective:
             "squared": lambda m: (1 - m) ** 2,
         }
         heights: Floats = self.strength * losses[self.loss](margins).sum(axis=1)
-        return heights + np.square(W).sum(axis=1) / 2 * self.penalised
+        if self.penalised:
+            heights += np.square(W).sum(axis=1) / 2
+        return heights
 
     def best(self, X: Floats, y: Floats) -> dict[str, Any] | None:
         """The minimum, where there is one: found by the solvers, so that the page can say how far a run has got."""

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 #: The most bytes in the body of a request: twice what the most points need.
 LARGEST_BODY = 1_000_000
+#: How much of a body that is too large is read and dropped after the answer, so that a client that first sends all of
+#: it hears the reason; beyond that, and after these seconds, the connection is closed.
+DRAINED, DRAIN_SECONDS = 32_000_000, 5.0
 #: Pages that are remembered, to know which of their requests is the newest.
 MOST_TABS = 256
 #: How many answers are computed at the same time.
@@ -121,9 +124,11 @@ def _listen(port: int) -> socket.socket:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         door.bind(("127.0.0.1", port))
+        door.listen(128)  # whoever reads the address may come at once
     except OSError as error:
         door.close()
-        raise OSError(error.errno, f"port {port} of 127.0.0.1 cannot be used ({error.strerror}); choose another") from None
+        reason = f"port {port} of 127.0.0.1 cannot be used ({error.strerror}); choose another"
+        raise OSError(error.errno, reason) from None
     return door
 
 
@@ -244,7 +249,8 @@ def _asked(answer: Callable[[dict[str, Any]], Any]) -> Any:
         except OvertakenError:
             return _reply({"overtaken": True}, 409)
         except RefusedError as refusal:
-            return _reply({"error": str(refusal)}, refusal.status)
+            reply = _reply({"error": str(refusal)}, refusal.status)
+            return _Drain(reply) if refusal.status == 413 else reply
         except (ValueError, TypeError) as error:
             return _reply({"error": str(error)}, 400)
 
@@ -268,6 +274,27 @@ async def _body(request: Request) -> bytes:
             raise too_large
         parts.append(part)
     return b"".join(parts)
+
+
+class _Drain:
+    """An answer to a body that was not read: it is sent whole, and only then the connection is closed."""
+
+    def __init__(self, reply: Any) -> None:
+        self.reply = reply
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from anyio import move_on_after
+
+        await send({"type": "http.response.start", "status": self.reply.status_code, "headers": self.reply.raw_headers})
+        await send({"type": "http.response.body", "body": self.reply.body, "more_body": True})
+        with move_on_after(DRAIN_SECONDS):
+            dropped = 0
+            while dropped < DRAINED:
+                message = await receive()
+                dropped += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    break
+        await send({"type": "http.response.body", "body": b""})
 
 
 def _told(say: Callable[[], dict[str, Any]]) -> Any:
@@ -308,6 +335,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind != "f" or np.isfinite(value).all():
+            return value.tolist()
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]

@@ -104,7 +104,7 @@ function sync() {
   $("C-value").textContent = acts ? String(store.C) : store.model === "hard" && store.tab !== "steps" ? "∞" : "–";
   $("field-C").title = store.tab === "fit" ? model.strength : "";
   $("bias").checked = store.bias;
-  $("bias").disabled = store.tab === "steps" && !played.every((one) => one.bias);
+  $("bias").disabled = store.tab === "steps" && (played.some((one) => one.bias === "none") || played.every((one) => one.bias === "always"));
   $("model-hint").textContent = [model.hint, model.strength].filter(Boolean).join(" ");
   for (const id of ["field-model", "field-solver"]) $(id).hidden = store.tab === "steps" || (store.tab === "alpha" && id === "field-solver");
   $("field-bias").hidden = store.tab === "alpha";

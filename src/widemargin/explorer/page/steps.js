@@ -67,8 +67,9 @@ export class Steps {
     const titles = answer.runs.map((run) => this.algorithms[run.algorithm]);
     const parts = [titles.length > 1 ? "Both take the same points in the same order." : titles[0].hint];
     if (titles.some((one) => !one.drawn) && titles.length > 1) parts[0] = titles.map((one) => `${one.title}${one.drawn ? " takes the points that are drawn" : one.title === "SMO" ? " chooses its own points" : " takes all points at once"}`).join(", ") + ".";
-    const without = titles.filter((one) => !one.bias).map((one) => one.title);
-    if (this.store.bias && without.length) parts.push(`${without.join(" and ")} ${without.length > 1 ? "have" : "has"} no bias: ${titles.length > 1 ? "all lines pass" : "the line passes"} through the origin here.`);
+    const without = titles.filter((one) => one.bias === "none").map((one) => one.title), always = titles.filter((one) => one.bias === "always");
+    if (this.store.bias && without.length) parts.push(`${without.join(" and ")} ${without.length > 1 ? "have" : "has"} no bias: ${titles.length > 1 && !always.length ? "all lines pass" : "its line passes"} through the origin.`);
+    if (always.length && (without.length || !this.store.bias)) parts.push(`${always[0].title} always has a bias.`);
     return parts.join(" ");
   }
 
