@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 #: The most bytes in the body of a request: twice what the most points need.
 LARGEST_BODY = 1_000_000
 #: How much of a body that is too large is read and dropped after the answer, so that a client that first sends all of
-#: it hears the reason; beyond that, and after these seconds, the connection is closed.
-DRAINED, DRAIN_SECONDS = 32_000_000, 5.0
+#: it hears the reason; beyond that, or when nothing comes for these seconds, the connection is closed.
+DRAINED, DRAIN_SECONDS = 32_000_000, 0.5
 #: Pages that are remembered, to know which of their requests is the newest.
 MOST_TABS = 256
 #: How many answers are computed at the same time.
@@ -287,13 +287,13 @@ class _Drain:
 
         await send({"type": "http.response.start", "status": self.reply.status_code, "headers": self.reply.raw_headers})
         await send({"type": "http.response.body", "body": self.reply.body, "more_body": True})
-        with move_on_after(DRAIN_SECONDS):
-            dropped = 0
-            while dropped < DRAINED:
+        dropped, more = 0, True
+        while more and dropped < DRAINED:
+            more = False
+            with move_on_after(DRAIN_SECONDS):
                 message = await receive()
                 dropped += len(message.get("body", b""))
-                if not message.get("more_body", False):
-                    break
+                more = message.get("more_body", False)
         await send({"type": "http.response.body", "body": b""})
 
 

@@ -41,7 +41,6 @@ function draw() {
   requestAnimationFrame(() => {
     waiting = false;
     board.draw(scene());
-    document.documentElement.dataset.version = store.version;
     document.documentElement.dataset.drawn = fitted?.version ?? -1;
   });
 }
@@ -127,6 +126,7 @@ const settled = debounce(() => {
 
 let asked = { version: -1 };
 store.onChange(() => {
+  document.documentElement.dataset.version = store.version;
   sync();
   draw();
   settled();
