@@ -16,7 +16,7 @@ const TOUCH = matchMedia("(pointer: coarse), (max-width: 520px)");
 const TOUCH_HELP = "Tap to add a point, drag a point to move it. Choose the class and the tool above.";
 const HELP = "Click to add a point (Shift: the other class), drag to move it. With the keyboard: Tab to a point; arrows move it, N and P go on, D doubles, F changes class, Delete removes.";
 const store = new Store();
-let choices = null, fit = null, fitted = null, message = null;
+let choices = null, fit = null, fitted = null;
 
 const banner = (text, kind = "bad", actions = []) => {
   const root = $("banner");
@@ -24,8 +24,14 @@ const banner = (text, kind = "bad", actions = []) => {
   root.className = kind;
   root.replaceChildren(...(text ? [html("span", {}, text), ...actions] : []));
 };
-const notice = (text, kind) => { message = text; banner(text, kind, [html("button", { type: "button", "aria-label": "Close the message", onclick: () => { message = null; banner(null); } }, "×")]); };
-const connection = new Connection((text) => (text ? banner(text, "bad") : message ? notice(message, "quiet") : banner(null)));
+/** A message that can be closed; good news go by themselves. */
+let leaving = null;
+const notice = (text, kind) => {
+  clearTimeout(leaving);
+  banner(text, kind, [html("button", { type: "button", "aria-label": "Close the message", onclick: () => banner(null) }, "×")]);
+  if (kind === "quiet") leaving = setTimeout(() => { if ($("banner").className === "quiet") banner(null); }, 8000);
+};
+const connection = new Connection((text) => banner(text));
 
 const checked = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
 const status = (text) => { const wanted = text ?? (TOUCH.matches ? TOUCH_HELP : HELP); if ($("status").textContent !== wanted) $("status").textContent = wanted; };
@@ -122,6 +128,7 @@ function sync() {
 const settled = debounce(() => {
   const address = store.toAddress();
   if (location.hash !== address) history.replaceState(null, "", address);
+  document.documentElement.dataset.settled = store.version;
 }, 250);
 
 let asked = { version: -1 };
