@@ -106,7 +106,7 @@ export class Board {
   }
 
   drawPoints(frame, { facts }) {
-    const alive = new Set(), count = this.store.points.length;
+    const alive = new Set(), count = this.store.points.length, view = this.store.view;
     const small = (count > 90 ? 0.74 : count > 40 ? 0.87 : 1) * (this.width < 500 ? 0.85 : 1);
     const most = Math.max(...[...(facts?.values() ?? [])].map((fact) => fact.alpha ?? 0), 1e-12);
     this.store.points.forEach((p, k) => {
@@ -115,8 +115,12 @@ export class Board {
       const fact = facts?.get(p.id);
       const kind = fact?.kind ?? "free";
       const pull = fact?.alpha > 1e-9 * most ? fact.alpha / most : 0;
+      const tabbable = p.id === this.current || (this.current === null && k === 0);
+      const key = [this.width, this.height, view.cx, view.cy, view.span, p.x, p.y, p.s, k, kind, pull, small, tabbable, shows(this, "alpha")].join();
+      if (mark.key === key) return;
+      mark.key = key;
       set(mark.g, { transform: `translate(${round(frame.x(p.x))} ${round(frame.y(p.y))})`, class: `point ${p.s > 0 ? "blue" : "orange"} ${kind}`,
-        tabindex: p.id === this.current || (this.current === null && k === 0) ? 0 : -1,
+        tabindex: tabbable ? 0 : -1,
         "aria-label": `${p.s > 0 ? "blue" : "orange"} point ${k + 1} at ${p.x}, ${p.y}; ${KINDS[kind]}` });
       if (mark.s !== p.s || mark.small !== small) this.shape(mark, p.s, small);
       set(mark.ring, { display: pull && shows(this, "alpha") ? null : "none", "stroke-width": round((1 + 3 * pull) * small), r: round((RADIUS + 3.6 + 1.5 * pull) * small) });
@@ -223,8 +227,9 @@ export class Board {
 
   listen() {
     const { svg, store } = this;
+    let doing = null, spray = null, box = null;
     const place = (event) => {
-      const box = svg.getBoundingClientRect();
+      if (!doing || !box) box = svg.getBoundingClientRect(); // once a gesture: asking makes the browser lay out the page
       return this.frame.world(event.clientX - box.left, event.clientY - box.top);
     };
     const under = (event) => {
@@ -233,7 +238,6 @@ export class Board {
     };
     const inside = ([x, y]) => [clamp(x, this.frame.left, this.frame.right), clamp(y, this.frame.bottom, this.frame.top)].map(tidy);
     const remove = (id) => store.change(({ points }) => ({ points: points.filter((p) => p.id !== id) }));
-    let doing = null, spray = null;
 
     const paint = () => {
       if (!doing || store.points.length >= this.most) return;

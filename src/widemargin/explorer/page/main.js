@@ -95,7 +95,12 @@ function fillSolvers() {
   $("solver").dataset.model = store.model;
 }
 
+let synced = "";
 function sync() {
+  const { model: name, solver, C, bias, tab, first, second, seed, steps: count, past, future, points } = store;
+  const now = [name, solver, C, bias, tab, first, second, seed, count, past.length, future.length, points.length > 0].join();
+  if (now === synced) return; // a drag changes none of them
+  synced = now;
   const model = choices.models[store.model];
   if ($("solver").dataset.model !== store.model) fillSolvers();
   $("model").value = store.model;

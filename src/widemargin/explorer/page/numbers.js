@@ -1,6 +1,6 @@
 // The numbers of a fit: the line, the proof, the KKT table. The rows stay; only their text changes.
 
-import { digits, html } from "./svg.js";
+import { digits, html, say } from "./svg.js";
 
 const FACTS = [
   ["w1", "w₁", "weight of x₁"], ["w2", "w₂", "weight of x₂"], ["b", "b", "bias"], ["width", "width 2/‖w‖", "distance between the dashed lines"],
@@ -31,16 +31,16 @@ export class Numbers {
     for (const [key, cell] of Object.entries(this.cells)) {
       const value = values[key];
       const whole = COUNTS.some(([name]) => name === key);
-      cell.textContent = value === undefined ? "–" : value === null ? "∞" : whole ? String(value) : key === "gap" ? digits(value, 2) : digits(value);
+      say(cell, value === undefined ? "–" : value === null ? "∞" : whole ? String(value) : digits(value, key === "gap" ? 2 : 4));
       cell.dataset.value = value ?? "";
     }
     this.table.classList.toggle("off", !fit?.kkt);
     this.kkt.forEach((cells, k) => {
       const row = fit?.kkt?.[k];
       const names = ["α = 0", "0 < α < C", "α = C"];
-      [row?.name.replace("c", "C") ?? names[k], row?.demand ?? "–", row ? String(row.count) : "–", row ? (row.count ? digits(row.worst, 2) : "–") : "–"].forEach((text, j) => { cells[j].textContent = text; });
+      [row?.name.replace("c", "C") ?? names[k], row?.demand ?? "–", row ? String(row.count) : "–", row ? (row.count ? digits(row.worst, 2) : "–") : "–"].forEach((text, j) => say(cells[j], text));
     });
-    this.foot.textContent = has ? `${digits(fit.milliseconds, 3)} ms · ${fit.iterations} ${fit.iterations === 1 ? "iteration" : "iterations"}${fit.changes === undefined ? "" : ` · ${fit.changes} changes of the line`}` : "";
+    say(this.foot, has ? `${digits(fit.milliseconds, 3)} ms · ${fit.iterations} ${fit.iterations === 1 ? "iteration" : "iterations"}${fit.changes === undefined ? "" : ` · ${fit.changes} changes of the line`}` : "");
     this.tell(fit);
   }
 

@@ -24,6 +24,11 @@ export function pool(parent, tag, things, attributes) {
   for (let k = things.length; k < parent.children.length; k++) set(parent.children[k], { display: "none" });
 }
 
+/** Change a text only where it differs: the browser lays out anew whatever is touched. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 /** An HTML element with its attributes and children. */
 export function html(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
