@@ -83,7 +83,7 @@ ALGORITHMS = {
         lambda X, y, s: textbook.running_sum(X, y, s.lam, s.draws),
     ),
     "dual_cd": Algorithm(
-        "Dual coordinate descent",
+        "Dual coord. descent",
         "One α at a time: the best value for this point while the others stay, cut to [0, C].",
         lambda X, y, s: textbook.dual_cd(X, y, s.C, s.draws),
     ),

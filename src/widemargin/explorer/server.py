@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 #: The most bytes in the body of a request: twice what the most points need.
 LARGEST_BODY = 1_000_000
-#: How much of a body that is too large is read and dropped after the answer, so that a client that first sends all of
-#: it hears the reason; beyond that, or when nothing comes for these seconds, the connection is closed.
-DRAINED, DRAIN_SECONDS = 32_000_000, 0.5
+#: A body that is too large is refused before it is read. What a client sends all the same is dropped, up to this many
+#: bytes, since one that hears the reason only after its last byte would otherwise find the connection broken; beyond
+#: them, or when nothing comes for these seconds, the connection is closed.
+DROPPED, DROP_SECONDS = 128_000_000, 0.5
 #: Pages that are remembered, to know which of their requests is the newest.
 MOST_TABS = 256
 #: How many answers are computed at the same time.
@@ -250,7 +251,7 @@ def _asked(answer: Callable[[dict[str, Any]], Any]) -> Any:
             return _reply({"overtaken": True}, 409)
         except RefusedError as refusal:
             reply = _reply({"error": str(refusal)}, refusal.status)
-            return _Drain(reply) if refusal.status == 413 else reply
+            return _Dropping(reply) if refusal.status == 413 else reply
         except (ValueError, TypeError) as error:
             return _reply({"error": str(error)}, 400)
 
@@ -276,7 +277,7 @@ async def _body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-class _Drain:
+class _Dropping:
     """An answer to a body that was not read: it is sent whole, and only then the connection is closed."""
 
     def __init__(self, reply: Any) -> None:
@@ -288,9 +289,9 @@ class _Drain:
         await send({"type": "http.response.start", "status": self.reply.status_code, "headers": self.reply.raw_headers})
         await send({"type": "http.response.body", "body": self.reply.body, "more_body": True})
         dropped, more = 0, True
-        while more and dropped < DRAINED:
+        while more and dropped < DROPPED:
             more = False
-            with move_on_after(DRAIN_SECONDS):
+            with move_on_after(DROP_SECONDS):
                 message = await receive()
                 dropped += len(message.get("body", b""))
                 more = message.get("more_body", False)

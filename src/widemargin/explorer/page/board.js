@@ -68,7 +68,7 @@ export class Board {
     const text = (value) => String(value).replace("-", "−");
     const labels = [
       ...across.filter((x) => frame.x(x) > 34 && frame.x(x) < this.width - 14).map((x) => [frame.x(x), this.height - 6, text(x), "middle"]),
-      ...up.filter((y) => frame.y(y) > 14 && frame.y(y) < this.height - 22).map((y) => [6, frame.y(y) + 4, text(y), "start"])];
+      ...up.filter((y) => frame.y(y) > 28 && frame.y(y) < this.height - 22).map((y) => [6, frame.y(y) + 4, text(y), "start"])];
     pool(this.tickLabels, "text", labels, ([x, y, t, anchor]) => ({ x: round(x), y: round(y), text: t, "text-anchor": anchor }));
   }
 
@@ -87,7 +87,8 @@ export class Board {
     const drawn = wanted.map((one) => ({ ...one, ends: frame.line(one.w, one.b, one.level ?? 0) })).filter((one) => one.ends);
     pool(this.lines, "line", drawn, ({ ends: [[x1, y1], [x2, y2]], look }) => ({
       x1: round(frame.x(x1)), y1: round(frame.y(y1)), x2: round(frame.x(x2)), y2: round(frame.y(y2)), class: look }));
-    const marks = line && band ? [-1, 0, 1].flatMap((level) => this.levelMark(frame, line, level)) : [];
+    const marks = [];
+    for (const level of line && band ? [0, 1, -1] : []) marks.push(...this.levelMark(frame, line, level).filter((mark) => !marks.some((other) => Math.hypot(mark.x - other.x, mark.y - other.y) < 26)));
     pool(this.levels, "text", marks, (mark) => mark);
   }
 
@@ -99,7 +100,7 @@ export class Board {
     const [[x1, y1], [x2, y2]] = ends.map(([x, y]) => [frame.x(x), frame.y(y)]);
     const places = [];
     if (Math.abs(x2 - x1) > 1e-9) { const y = y1 + ((this.width - pad - x1) * (y2 - y1)) / (x2 - x1); if (y > 14 && y < this.height - 34) places.push([this.width - pad, y]); }
-    if (Math.abs(y2 - y1) > 1e-9) { const x = x1 + ((16 - y1) * (x2 - x1)) / (y2 - y1); if (x > 30 && x < this.width - pad) places.push([x, 16]); }
+    if (Math.abs(y2 - y1) > 1e-9) { const x = x1 + ((16 - y1) * (x2 - x1)) / (y2 - y1); if (x > 44 && x < this.width - pad) places.push([x, 16]); }
     if (!places.length) return [];
     const [x, y] = places[0];
     return [{ x: round(x), y: round(y + 4), text: level > 0 ? "+1" : level < 0 ? "−1" : "0", "text-anchor": "middle", class: level > 0 ? "blue" : level < 0 ? "orange" : "" }];

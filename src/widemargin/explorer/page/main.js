@@ -149,6 +149,7 @@ store.onChange(() => {
     if (store.tab === "alpha") alphaLine.ask();
   }
   asked = { version: store.version, extra };
+  if (!store.gesture && steps.rough) steps.survey();
 });
 
 function debounce(act, time) {
@@ -255,7 +256,7 @@ function open(hash) {
 
 async function begin() {
   try { const theme = localStorage.getItem("widemargin-theme"); if (theme) document.documentElement.dataset.theme = theme; } catch { /* private window */ }
-  choices = await (await fetch("api/choices")).json();
+  try { choices = await (await fetch("api/choices")).json(); } catch { return banner("The server does not answer. Start it again, and reload this page."); }
   board.most = choices.most;
   steps = new Steps($("panel-steps"), store, choices.algorithms, draw);
   alpha = new AlphaPlane($("panel-alpha"), store, draw, () => start("two"));

@@ -38,7 +38,7 @@ export class Numbers {
     this.kkt.forEach((cells, k) => {
       const row = fit?.kkt?.[k];
       const names = ["α = 0", "0 < α < C", "α = C"];
-      [row?.name.replace("c", "C") ?? names[k], row?.demand ?? "–", row ? String(row.count) : "–", row ? (row.count ? digits(row.worst, 2) : "–") : "–"].forEach((text, j) => say(cells[j], text));
+      [row?.name.replace("c", "C") ?? names[k], row?.demand.replace("c", "C") ?? "–", row ? String(row.count) : "–", row ? (row.count ? digits(row.worst, 2) : "–") : "–"].forEach((text, j) => say(cells[j], text));
     });
     say(this.foot, has ? `${digits(fit.milliseconds, 3)} ms · ${fit.iterations} ${fit.iterations === 1 ? "iteration" : "iterations"}${fit.changes === undefined ? "" : ` · ${fit.changes} changes of the line`}` : "");
     this.tell(fit);
@@ -68,7 +68,7 @@ function sentence(fit) {
 }
 
 function proofInWords({ negative, positive }) {
-  if (!negative.length) return "Without a bias the line passes through the origin. Turn the orange points around it (crosses): a weighted mean of all points is then the origin itself (star), which is on no side of any line.";
+  if (!negative.length) return "Without a bias the line passes through the origin. Turn the orange points around it (crosses): a weighted mean of some points is then the origin itself (star), which is on no side of any line.";
   const list = (ids) => (ids.length === 1 ? "one" : ids.length);
   return `The star is the proof: it is a weighted mean of ${list(positive)} blue and of ${list(negative)} orange points, so it lies in both hulls. A separating line would have it on both sides.`;
 }

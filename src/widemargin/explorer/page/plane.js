@@ -3,7 +3,7 @@
 import { Frame, round, ticks } from "./frame.js";
 import { make, pool, set } from "./svg.js";
 
-const GRID = 40;
+const GRID = 40, ROUGH_GRID = 20;
 const SHARES = [0.015, 0.05, 0.11, 0.19, 0.29, 0.41, 0.55, 0.7, 0.86];
 
 export class Plane {
@@ -30,9 +30,10 @@ export class Plane {
     return new Frame(width, height, this.seen);
   }
 
-  /** Contours of f over the frame; levels are where equal shares of the plane lie below. */
-  survey(f) {
-    const frame = this.frame, nx = Math.round((GRID * frame.width) / Math.min(frame.width, frame.height)), ny = Math.round((GRID * frame.height) / Math.min(frame.width, frame.height));
+  /** Contours of f over the frame, at set shares of its heights; rough ones while something is dragged. */
+  survey(f, rough = false) {
+    const frame = this.frame, cell = Math.min(frame.width, frame.height) / (rough ? ROUGH_GRID : GRID);
+    const nx = Math.round(frame.width / cell), ny = Math.round(frame.height / cell);
     const value = [];
     for (let j = 0; j <= ny; j++) for (let i = 0; i <= nx; i++) value.push(f(...frame.world((i * frame.width) / nx, (j * frame.height) / ny)));
     const sorted = Float64Array.from(value.filter(Number.isFinite)).sort();

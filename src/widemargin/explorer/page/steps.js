@@ -75,12 +75,13 @@ export class Steps {
 
   /** The scale of the planes, and their contours. */
   survey() {
+    this.rough = Boolean(this.store.gesture);
     const views = this.answer.runs.map(viewOfPath);
     const same = JSON.stringify(this.answer.runs[0].lowers) === JSON.stringify(this.answer.runs.at(-1).lowers);
     this.answer.runs.forEach((run, k) => {
       this.planes[k].view(same ? views.reduce((a, c) => (a.span >= c.span ? a : c)) : views[k]);
       if (!this.planeBoxes[k].getBoundingClientRect().width) return;
-      this.planes[k].survey(objective(run.lowers, this.points));
+      this.planes[k].survey(objective(run.lowers, this.points), this.rough);
       const { loss, penalised, bias } = run.lowers;
       const name = { hinge: "hinge loss", perceptron: "perceptron loss", logistic: "logistic loss", squared: "squared loss" }[loss];
       this.captions[k].textContent = `Path over ${penalised ? "½‖w‖² + C Σ " : ""}${name}${bias ? ", best b" : ""}`;
