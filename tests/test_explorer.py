@@ -18,8 +18,8 @@ import widemargin
 from loopback import Loopback
 from oracles import noisy
 from widemargin import InseparableError, LinearSVM, textbook
-from widemargin.explorer import serve, server
-from widemargin.explorer.fitting import hull
+from widemargin.explorer import fitting, serve, server
+from widemargin.explorer.fitting import OvertakenError, fit, hull
 from widemargin.explorer.models import EXACT, MODELS, Choice
 from widemargin.explorer.playing import ALGORITHMS
 
@@ -301,6 +301,23 @@ def test_a_newer_request_overtakes_an_older_one(client):
     assert ask(client, "fit", {**body, "tab": "a", "turn": 6}) == (409, {"overtaken": True})
     assert ask(client, "fit", {**body, "tab": "b", "turn": 1})[0] == 200
     assert ask(client, "fit", {**body, "tab": "a", "turn": 8})[0] == 200
+
+
+def test_a_fit_is_left_in_the_middle():
+    """A solver is asked to stop as soon as nobody waits for it, or when it takes too long."""
+    _, _, body = crowd()
+    for solver in MODELS["soft"].solvers:
+        with pytest.raises(OvertakenError):
+            fit({**body, "solver": solver}, lambda: True)
+
+
+def test_patience_has_an_end(client, monkeypatch):
+    """A solver that takes longer than the server's patience is named, with what to do."""
+    monkeypatch.setattr(fitting, "PATIENCE", 0.0)
+    _, _, body = crowd()
+    status, answer = ask(client, "fit", {**body, "solver": "smo"})
+    assert status == 503
+    assert "smo takes more than" in answer["error"]
 
 
 def test_steps_are_the_generators(client):

@@ -102,13 +102,16 @@ def serve(
     )
     server = uvicorn.Server(config)
     threading.Thread(target=_warm_up, daemon=True).start()
-    if announce is None:
-        print(f"widemargin explore: {address}\nThis address works on this machine only. Ctrl-C stops it.", flush=True)
-    else:
-        announce(address)
-    if open_browser:
-        threading.Timer(0.3, webbrowser.open, [address]).start()
     try:
+        if announce is None:
+            print(
+                f"widemargin explore: {address}", "This address works on this machine only. Ctrl-C stops it.", sep="\n"
+            )
+            sys.stdout.flush()
+        else:
+            announce(address)
+        if open_browser:
+            threading.Timer(0.3, webbrowser.open, [address]).start()
         server.run(sockets=[door])
     except KeyboardInterrupt:  # uvicorn has closed its connections and hands the signal on
         if announce is None:

@@ -75,7 +75,7 @@ export class Board {
   drawBand(frame, { line, band }) {
     const edges = line && band ? [frame.line(line.w, line.b, -1), frame.line(line.w, line.b, 1)] : [];
     const shown = edges.length === 2 && edges[0] && edges[1];
-    set(this.band, { points: shown ? [...edges[0], ...edges[1].toReversed()].map((p) => frame.at(p)).join(" ") : "", display: shown ? null : "none" });
+    set(this.band, { points: shown ? [...edges[0], ...edges[1].slice().reverse()].map((p) => frame.at(p)).join(" ") : "", display: shown ? null : "none" });
   }
 
   drawLines(frame, { line, band, others = [] }) {

@@ -126,6 +126,7 @@ function sync() {
     $(`tab-${tab}`).setAttribute("aria-selected", on);
     $(`tab-${tab}`).tabIndex = on ? 0 : -1;
     $(`panel-${tab}`).hidden = !on;
+    $(`legend-${tab}`).hidden = !on;
   }
   steps.sync();
 }
