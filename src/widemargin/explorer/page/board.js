@@ -5,7 +5,14 @@ import { digits, make, pool, set } from "./svg.js";
 import { point, tidy } from "./state.js";
 
 const RADIUS = 7;
+const REACH = 16;
 const MOST_LABELS = 16;
+const PARTS = {
+  ring: (g) => make("circle", { class: "ring" }, g),
+  dot: (g) => make("circle", { class: "dot", r: 2.6 }, g),
+  cross: (g) => make("path", { class: "cross", d: "M-4-4 4 4M4-4-4 4" }, g),
+  focus: (g) => make("circle", { class: "focus", r: RADIUS + 8 }, g),
+};
 export const KINDS = {
   free: "beyond the band, no pull on the line",
   edge: "on the edge of the band: a support vector",
@@ -124,9 +131,9 @@ export class Board {
         tabindex: tabbable ? 0 : -1,
         "aria-label": `${p.s > 0 ? "blue" : "orange"} point ${k + 1} at ${p.x}, ${p.y}; ${KINDS[kind]}` });
       if (mark.s !== p.s || mark.small !== small) this.shape(mark, p.s, small);
-      set(mark.ring, { display: pull && shows(this, "alpha") ? null : "none", "stroke-width": round((1 + 3 * pull) * small), r: round((RADIUS + 3.6 + 1.5 * pull) * small) });
-      set(mark.dot, { display: kind === "inside" ? null : "none" });
-      set(mark.cross, { display: kind === "wrong" ? null : "none" });
+      this.part(mark, "ring", pull > 0 && shows(this, "alpha"), { "stroke-width": round((1 + 3 * pull) * small), r: round((RADIUS + 3.6 + 1.5 * pull) * small) });
+      this.part(mark, "dot", kind === "inside");
+      this.part(mark, "cross", kind === "wrong");
     });
     for (const [id, mark] of this.marks) if (!alive.has(id)) { mark.g.remove(); this.marks.delete(id); }
     if (this.current !== null && !alive.has(this.current)) this.current = null;
@@ -134,13 +141,15 @@ export class Board {
 
   newMark(p) {
     const g = make("g", { role: "img", "data-id": p.id }, this.points);
-    const mark = { g, s: 0, ring: make("circle", { class: "ring", r: RADIUS + 4 }, g), focus: make("circle", { class: "focus", r: RADIUS + 8 }, g) };
-    mark.body = make("path", { class: "body" }, g);
-    mark.dot = make("circle", { class: "dot", r: 2.6 }, g);
-    mark.cross = make("path", { class: "cross", d: "M-4-4 4 4M4-4-4 4" }, g);
-    mark.hit = make("circle", { class: "hit", r: 15 }, g);
+    const mark = { g, s: 0, body: make("path", { class: "body" }, g) };
     this.marks.set(p.id, mark);
     return mark;
+  }
+
+  /** A part of a mark, made when it is first needed: of 200 points most have none. */
+  part(mark, name, wanted, attributes = {}) {
+    if (wanted) set((mark[name] ??= PARTS[name](mark.g)), { display: null, ...attributes });
+    else if (mark[name]) set(mark[name], { display: "none" });
   }
 
   /** Circles and squares of the same area. */
@@ -234,8 +243,9 @@ export class Board {
       return this.frame.world(event.clientX - box.left, event.clientY - box.top);
     };
     const under = (event) => {
-      const mark = document.elementFromPoint(event.clientX, event.clientY)?.closest?.("[data-id]");
-      return mark && svg.contains(mark) ? Number(mark.dataset.id) : null;
+      const at = place(event), { scale } = this.frame, near = store.points.map((p) => Math.hypot(p.x - at[0], p.y - at[1]) * scale);
+      const k = near.indexOf(Math.min(...near));
+      return near[k] <= REACH ? store.points[k].id : null;
     };
     const inside = ([x, y]) => [clamp(x, this.frame.left, this.frame.right), clamp(y, this.frame.bottom, this.frame.top)].map(tidy);
     const remove = (id) => store.change(({ points }) => ({ points: points.filter((p) => p.id !== id) }));
@@ -271,7 +281,7 @@ export class Board {
     svg.addEventListener("pointermove", (event) => {
       if (!doing) {
         const id = under(event);
-        if (id !== this.hovered) { this.hovered = id; this.choose(); }
+        if (id !== this.hovered) { this.hovered = id; svg.classList.toggle("over", id !== null); this.choose(); }
         return;
       }
       const at = place(event);
@@ -291,7 +301,7 @@ export class Board {
     svg.addEventListener("pointerleave", () => { if (!doing && this.hovered !== null) { this.hovered = null; this.choose(); } });
     svg.addEventListener("contextmenu", (event) => event.preventDefault());
     svg.addEventListener("wheel", (event) => { event.preventDefault(); this.zoom(1.0015 ** event.deltaY, place(event)); }, { passive: false });
-    svg.addEventListener("focusin", (event) => { const id = Number(event.target.dataset?.id); if (id) { this.current = id; this.choose(); } });
+    svg.addEventListener("focusin", (event) => { const id = Number(event.target.dataset?.id); if (id) { this.current = id; this.part(this.marks.get(id), "focus", true); this.choose(); } });
     svg.addEventListener("focusout", () => this.choose());
     svg.addEventListener("keydown", (event) => this.key(event));
     this.dragging = () => doing?.what === "drag" || doing?.what === "cloud";

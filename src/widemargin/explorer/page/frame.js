@@ -22,7 +22,7 @@ export class Frame {
     if (!(square > 0) || !Number.isFinite(square)) return null;
     const shift = (level - b - u * this.cx - v * this.cy) / square;
     const near = [this.cx + u * shift, this.cy + v * shift];
-    const reach = 3 * (this.width + this.height) / this.scale / Math.sqrt(square);
+    const reach = (this.width + this.height) / this.scale / Math.sqrt(square);
     if (Math.hypot(near[0] - this.cx, near[1] - this.cy) * this.scale > 1e5) return null;
     return [[near[0] - v * reach, near[1] + u * reach], [near[0] + v * reach, near[1] - u * reach]];
   }
