@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from widemargin.explorer.reading import Floats, RefusedError, read_points
 
 #: The seconds that a fit may take before it is given up.
 PATIENCE = 2.0
+#: Filters of warnings belong to the process, not to a thread.
+_ONE_AT_A_TIME = Lock()
 
 
 class OvertakenError(Exception):
@@ -54,9 +57,7 @@ def _certified(choice: Choice, X: Floats, y: Floats, overtaken: Callable[[], boo
         if time.perf_counter() - began > PATIENCE:
             raise RefusedError(f"{choice.solver} takes more than {PATIENCE:g} s here; choose the automatic solver", 503)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        done = training.fit(problem, solver=choice.solver, tol=estimator.tol, max_iter=estimator.max_iter, watch=watch)
+    done = training.fit(problem, solver=choice.solver, tol=estimator.tol, max_iter=estimator.max_iter, watch=watch)
     certificate = done.certificate
     bound = problem.c[0] * problem.loss.upper
     answer = (
@@ -76,8 +77,8 @@ def _certified(choice: Choice, X: Floats, y: Floats, overtaken: Callable[[], boo
 
 
 def _online(choice: Choice, X: Floats, y: Floats) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the answer has a note instead
         model = choice.estimator().fit(X, y)
     answer = _line(X, y, model.coef_[0], float(model.intercept_[0]), None, np.inf)
     answer |= {"iterations": model.n_iter_, "changes": int(sum(model.mistakes_))}

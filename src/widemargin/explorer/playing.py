@@ -5,6 +5,7 @@ Two runs of one request take the same examples in the same order.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from widemargin import LinearSVM, LogisticRegression, textbook
+from widemargin import LinearSVM, LogisticRegression, SeparableError, textbook, training
+from widemargin.explorer.fitting import PATIENCE
 from widemargin.explorer.reading import (
     Floats,
     RefusedError,
@@ -187,7 +189,7 @@ def steps(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(name: str, one: Algorithm, X: Floats, y: Floats, setting: Setting) -> dict[str, Any]:
-    found = list(islice(one.run(X, y, setting), len(setting.draws)))
+    found = _in_time(islice(one.run(X, y, setting), len(setting.draws)))
     bias = setting.bias or one.bias == "always"
     objective = Objective(one.loss, one.penalised, setting.C if one.penalised else 1 / setting.n, bias)
     W, b = np.array([step.w for step in found]).reshape(-1, 2), np.array([step.b for step in found])
@@ -198,12 +200,21 @@ def _run(name: str, one: Algorithm, X: Floats, y: Floats, setting: Setting) -> d
         "w": W,
         "b": b,
         "objective": [step.objective for step in found],
-        "alpha": [step.alpha for step in found] if found and found[-1].alpha is not None and setting.n <= 50 else None,
         "height": objective.heights(W, margins),
         "mistakes": (margins <= 0).sum(axis=1),
         "lowers": objective.shape(),
         "best": objective.best(X, y),
     }
+
+
+def _in_time(run: Iterator[Step]) -> list[Step]:
+    """The steps of a run, as far as it gets within the page's patience: SMO on 2,000 points does not get far."""
+    found, began = [], time.perf_counter()
+    for step in run:
+        found.append(step)
+        if time.perf_counter() - began > PATIENCE:
+            break
+    return found
 
 
 @dataclass(frozen=True)
@@ -242,11 +253,11 @@ class Objective:
             model = LogisticRegression(C=np.inf, fit_intercept=self.bias, tol=1e-9, n_jobs=1)
         else:
             return None
+        _, (problem,) = model.problems(X, y)
         try:
-            model.fit(X, y)
-        except ValueError:  # separable: the likelihood rises for ever
+            w, b = (done := training.fit(problem, tol=model.tol)).w, done.b
+        except SeparableError:  # the likelihood rises for ever
             return None
-        w, b = model.coef_[0], float(model.intercept_[0])
         return {"w": w, "b": b, "height": self.heights(w[None, :], (y * (X @ w + b))[None, :])[0]}
 
 
