@@ -123,7 +123,8 @@ def serve(
 def _listen(port: int) -> socket.socket:
     if not isinstance(port, int) or not 0 <= port < 65_536:
         raise ValueError(f"port={port!r}; it must be a whole number from 0 to 65535, 0 for any that is free")
-    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # asyncio sends at once what it is given only where the protocol is named; otherwise answers wait 40 ms for an ACK.
+    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if sys.platform != "win32":  # where it would let two servers share a port
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
