@@ -405,14 +405,17 @@ def test_serve_prints_its_address_and_ends_with_an_interrupt():
         assert process.stdout.read().endswith("stopped\n")
 
 
-def test_a_port_that_is_taken_is_named():
-    """The error says which port, and what to do."""
+def test_what_serve_is_given_is_checked():
+    """A port that is taken or is none, a token that is short or no part of an address: named, with what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"port {port}.*choose another"):
             serve(port, open_browser=False)
     with pytest.raises(ValueError, match="port=70000"):
         serve(70_000, open_browser=False)
+    for token in ("", "short", "sixteen letters!", "sixteen/letters/"):
+        with pytest.raises(ValueError, match=r"token=.*at least 16"):
+            serve(open_browser=False, token=token)
 
 
 def test_what_is_missing_is_named(monkeypatch):

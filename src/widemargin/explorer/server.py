@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import secrets
 import socket
 import sys
@@ -62,14 +63,8 @@ HEADERS = {
 MISSING = "widemargin explore needs Starlette and uvicorn; install them with: pip install 'widemargin[explore]'"
 
 
-def serve(
-    port: int = 0,
-    open_browser: bool = True,
-    *,
-    token: str | None = None,
-    announce: Callable[[str], object] | None = None,
-) -> None:
-    """Serve the page on 127.0.0.1 until Ctrl-C.
+def serve(port: int = 0, open_browser: bool = True, *, token: str | None = None) -> None:
+    """Serve the page on 127.0.0.1 until Ctrl-C, and print its address.
 
     Parameters
     ----------
@@ -78,9 +73,8 @@ def serve(
     open_browser : bool, default=True
         Whether to open the page in the browser.
     token : str, optional
-        The token in the address; a new one at random if it is not given.
-    announce : callable, optional
-        Is given the address once the server listens; if there is none, the address is printed.
+        The secret in the address: at least 16 letters, digits, - or _. A new one at random if it is not given; with the
+        same port and token as before, pages that are still open go on.
 
     """
     try:
@@ -88,6 +82,8 @@ def serve(
     except ImportError as error:
         raise ImportError(MISSING) from error
     token = secrets.token_urlsafe(24) if token is None else token
+    if not re.fullmatch(r"[-\w]{16,}", token, re.ASCII):
+        raise ValueError(f"token={shown(token)}; it must have at least 16 letters, digits, - or _, or be None")
     door = _listen(port)
     place = door.getsockname()[1]
     address = f"http://127.0.0.1:{place}/{token}/"
@@ -103,19 +99,12 @@ def serve(
     server = uvicorn.Server(config)
     threading.Thread(target=_warm_up, daemon=True).start()
     try:
-        if announce is None:
-            print(
-                f"widemargin explore: {address}", "This address works on this machine only. Ctrl-C stops it.", sep="\n"
-            )
-            sys.stdout.flush()
-        else:
-            announce(address)
+        print(f"widemargin explore: {address}\nThis address works on this machine only. Ctrl-C stops it.", flush=True)
         if open_browser:
             threading.Timer(0.3, webbrowser.open, [address]).start()
         server.run(sockets=[door])
     except KeyboardInterrupt:  # uvicorn has closed its connections and hands the signal on
-        if announce is None:
-            print("\nstopped", flush=True)
+        print("\nstopped", flush=True)
     finally:
         door.close()
 
