@@ -320,6 +320,22 @@ def test_patience_has_an_end(client, monkeypatch):
     assert "smo takes more than" in answer["error"]
 
 
+def test_a_fault_is_told_and_survived(client, monkeypatch, capfd):
+    """An error that nobody foresaw: 500 with its name, the trace where the server runs, and the next fit as ever."""
+
+    def fail(body, overtaken):
+        raise ZeroDivisionError("by nought")
+
+    body = {"points": SQUARE, "labels": LABELS, "tab": "c", "turn": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "fit", fail)
+        status, answer = ask(client, "fit", body)
+    assert status == 500
+    assert "by nought" in answer["error"]
+    assert "ZeroDivisionError: by nought" in capfd.readouterr().err
+    assert ask(client, "fit", {**body, "turn": 2})[0] == 200
+
+
 def test_steps_are_the_generators(client):
     """Pegasos beside dual coordinate descent: each step is the textbook's, from the draws that both share."""
     X, y, body = crowd(30)

@@ -14,6 +14,7 @@ import secrets
 import socket
 import sys
 import threading
+import traceback
 import webbrowser
 from collections import OrderedDict
 from collections.abc import Callable
@@ -247,6 +248,9 @@ def _asked(answer: Callable[[dict[str, Any]], Any]) -> Any:
             return _Dropping(reply) if refusal.status == 413 else reply
         except (ValueError, TypeError) as error:
             return _reply({"error": str(error)}, 400)
+        except Exception as error:  # a fault of ours: told on the page, in full where the server runs
+            traceback.print_exc()
+            return _reply({"error": f"the server failed, and goes on: {shown(error)}"}, 500)
 
     return endpoint
 
