@@ -1,6 +1,7 @@
 // Talking to the server: one question at a time, the latest wins; and what to do when nobody answers.
 
-const SLOW = 250;
+// A question that has been out for so long is given up for a newer one. Sooner, and a slow solver would never be heard in a drag.
+const SLOW = 1000;
 
 export class Connection {
   constructor(show) {
