@@ -66,7 +66,7 @@ export class Steps {
   words(answer) {
     const titles = answer.runs.map((run) => this.algorithms[run.algorithm]);
     const parts = [titles.length > 1 ? "Both take the same points in the same order." : titles[0].hint];
-    if (titles.some((one) => !one.drawn) && titles.length > 1) parts[0] = titles.map((one) => `${one.title}${one.drawn ? " takes the points that are drawn" : one.title === "SMO" ? " chooses its own points" : " takes all points at once"}`).join(", ") + ".";
+    if (titles.some((one) => !one.drawn) && titles.length > 1) parts[0] = titles.map((one) => `${one.title}${one.drawn ? " takes the points that are drawn" : one.title === "SMO" ? " chooses its own points" : " takes all points at once"}`).join("; ") + ".";
     const without = titles.filter((one) => one.bias === "none").map((one) => one.title), always = titles.filter((one) => one.bias === "always");
     if (this.store.bias && without.length) parts.push(`${without.join(" and ")} ${without.length > 1 ? "have" : "has"} no bias: ${titles.length > 1 && !always.length ? "all lines pass" : "its line passes"} through the origin.`);
     if (always.length && (without.length || !this.store.bias)) parts.push(`${always[0].title} always has a bias.`);
@@ -83,7 +83,7 @@ export class Steps {
       if (!this.planeBoxes[k].getBoundingClientRect().width) return;
       this.planes[k].survey(objective(run.lowers, this.points), this.rough);
       const { loss, penalised, bias } = run.lowers;
-      const name = { hinge: "hinge loss", perceptron: "perceptron loss", logistic: "logistic loss", squared: "squared loss" }[loss];
+      const name = penalised ? loss : `${loss} loss`;
       this.captions[k].textContent = `Path over ${penalised ? "½‖w‖² + C Σ " : ""}${name}${bias ? ", best b" : ""}`;
     });
   }
