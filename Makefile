@@ -21,6 +21,9 @@ bench: .venv/bench
 	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/epochs.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/file_to_model.py
+	$(BIN)/python benchmarks/out_of_core.py
 
 lint: .venv/lint
 	$(BIN)/ruff check .
@@ -63,6 +66,7 @@ clean:
 
 # Peers that may not install everywhere: a race without them is still one.
 .venv/bench: .venv/test
+	-$(PIP) vowpalwabbit
 	-$(PIP) --only-binary :all: snapml
 	touch $@
 

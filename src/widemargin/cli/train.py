@@ -47,7 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-bias", action="store_true", help="b = 0")
     group.add_argument("--class-weight", metavar="W", help="'balanced', or as in 1:2,-1:0.5; multiplies C")
     group = parser.add_argument_group("the solution")
-    group.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to prove, 0.001")
+    group.add_argument("--tol", type=positive, default=1e-4, help="relative duality gap to prove, 0.0001")
     group.add_argument("--solver", default="auto", help="auto, dual_cd, interior_point, smo, pegasos, …")
     group.add_argument("--max-iter", type=whole(1), metavar="N", help="passes or steps at most")
     group.add_argument("--seed", type=whole(0), default=None, help="of the order in which rows are visited")
