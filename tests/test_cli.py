@@ -37,7 +37,7 @@ def sparse(X):
 
 def fitted(X=X, y=Y, **parameters):
     """The estimator on the same arrays."""
-    return LinearSVM(**parameters).fit(sparse(X), y.astype(float))
+    return LinearSVM(**{"tol": 1e-4, **parameters}).fit(sparse(X), y.astype(float))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_round_trip(folder, numbers, answer, capsys, loss):
     """train, predict, evaluate, certify, info, convert and report say what LinearSVM and scikit-learn's metrics say."""
     clf = fitted(loss=loss, C=0.5)
     said = numbers(f"train heart.svm -C 0.5 --loss {loss} --test heart.test.svm -o m.safetensors")
-    proof = json.loads(json.dumps(certificate_summary(clf.certificate_, clf.classes_, tol=1e-3)))
+    proof = json.loads(json.dumps(certificate_summary(clf.certificate_, clf.classes_, tol=1e-4)))
     assert proof.items() <= said["certificate"].items()
     assert (said["rows"], said["columns"], said["classes"], said["reached"]) == (270, 13, [-1, 1], True)
     assert said["training_accuracy"] == clf.score(sparse(X), Y)
@@ -210,7 +210,7 @@ def test_tables(folder, numbers, answer):
     """Text columns are one-hot, labels are words, names are kept: as LinearSVM on columns made here."""
     names = ["Bern", "Oslo", "Rome"]
     dense = np.hstack([X, towns(len(X))[:, None] == np.array(names)])
-    clf = LinearSVM(class_weight="balanced").fit(dense, np.where(Y > 0, "yes", "no"))
+    clf = LinearSVM(class_weight="balanced", tol=1e-4).fit(dense, np.where(Y > 0, "yes", "no"))
     said = numbers("train words.csv --label disease --class-weight balanced -o t.safetensors")
     assert said["classes"] == ["no", "yes"]
     model = LinearModel.load("t.safetensors")
