@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 Floats = NDArray[np.float64]
 
@@ -213,6 +212,8 @@ class Logistic(Loss):
 
 def sigmoid(t: Floats) -> Floats:
     """σ(t) = 1/(1 + e^−t), without overflow and with full relative precision at both ends."""
+    from scipy.special import expit  # slow to import, and the hinge does without it
+
     return np.asarray(expit(t), dtype=np.float64)
 
 

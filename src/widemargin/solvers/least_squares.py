@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, svd
 
 from widemargin.data import Rows
 from widemargin.losses import squared
@@ -192,6 +191,8 @@ def _by_rows(equations: _Equations) -> Solution | None:
 
 def _cholesky(matrix: Floats) -> Callable[[Floats], Floats] | None:
     """Solves systems with this matrix, which is overwritten; None if it is not positive definite."""
+    from scipy.linalg import cho_factor, cho_solve  # slow to import, and most solvers do without it
+
     try:
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
@@ -221,6 +222,8 @@ def _refined(change: Callable[[Floats, int], Floats], size: int, targets: int, u
 
 def _by_singular_values(equations: _Equations) -> Solution:
     """The w of least norm among the best, whatever the rank."""
+    from scipy.linalg import svd
+
     live = np.flatnonzero(equations.c > 0)
     root = np.sqrt(2 * equations.c[live])
     matrix = (equations.rows.take(live) - equations.mean) * root[:, None]

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from widemargin.problem import Problem, inner
 
@@ -160,6 +159,8 @@ class Factor:
     """Cholesky factor of a positive definite matrix, its diagonal scaled to 1, with one step of refinement."""
 
     def __init__(self, matrix: Floats) -> None:
+        from scipy.linalg import cho_factor  # slow to import, and coordinate descent does without it
+
         diagonal = np.diagonal(matrix)
         self.scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         self.matrix = matrix * self.scale[:, None] * self.scale
@@ -177,6 +178,8 @@ class Factor:
 
     def solve(self, right: Floats) -> Floats:
         """The solution for this right-hand side."""
+        from scipy.linalg import cho_solve
+
         scaled = right * self.scale
         solution = cho_solve(self.factor, scaled, check_finite=False)
         solution += cho_solve(self.factor, scaled - self.matrix @ solution, check_finite=False)
