@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.svm import LinearSVC
 
 from widemargin import InseparableError, LinearSVM, certify
-from widemargin.plots import CLASSES, ConvergenceDisplay, MarginDisplay
+from widemargin.plots import ConvergenceDisplay, HullDisplay, MarginDisplay, share_legend
 
 FEATURES = 40_000
 SHARP = "LinearSVM(tol=1e-8)"
@@ -72,6 +72,8 @@ def breast_cancer() -> Any:
     figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
     for ax, clf in zip(axes, (ours, theirs), strict=True):
         MarginDisplay.from_estimator(clf, X, y, ax=ax)
+        for marks in [one for one in ax.collections if str(one.get_label()).startswith("beyond")]:
+            marks.remove()  # they are about a wider frame than the one below
         beyond = int((abs(clf.decision_function(X)) > 5).sum())
         ax.set(title=f"{type(clf).__name__} ({beyond} rows lie beyond ±5)", xlim=(-5, 5), ylim=(-1000, 1400))
     share_legend(axes, figure, loc="outside lower center", ncols=4)
@@ -134,7 +136,7 @@ def lecture() -> Any:
             positive = mean(X[proof.positive], proof.positive_weights)
             negative = mean(X[proof.negative], proof.negative_weights)
             reason = f"C = {C:g}: no line separates the classes, for {positive} = {negative} = {point(proof.point)}."
-            draw_hulls(ax, X, y, proof.point)
+            HullDisplay.from_data(X, y, proof=proof, ax=ax)
         else:
             w, b = svm.coef_[0].round(6) + 0.0, svm.intercept_[0].round(6) + 0.0  # + 0.0 turns −0 into 0
             lines.append((name, f"{C:g}", f"({w[0]:.6f}, {w[1]:.6f})", f"{b:.6f}", f"{svm.certificate_.gap:.1g}"))
@@ -146,24 +148,6 @@ def lecture() -> Any:
     axes.flat[-1].set_axis_off()
     share_legend(axes.flat[:-1], axes.flat[-1], loc="center")
     return figure
-
-
-def draw_hulls(ax: Any, X: np.ndarray, y: np.ndarray, common: np.ndarray) -> None:
-    """Both classes with their hulls, and a point in both."""
-    for label, look in zip((-1, 1), CLASSES, strict=True):
-        ax.fill(*X[y == label].T, facecolor=look["color"], edgecolor=look["color"], alpha=0.3, linewidth=2)
-        ax.scatter(*X[y == label].T, s=40, label=f"class {label}", **look)
-    ax.scatter(*common, s=110, color="black", marker="*", zorder=3, label="point in both hulls")
-    ax.set(xlabel="x₁", ylabel="x₂")
-    ax.spines[["top", "right"]].set_visible(False)
-
-
-def share_legend(axes: Any, where: Any, **place: Any) -> None:
-    """One legend for all panels."""
-    entries = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    for ax in axes:
-        ax.legend().remove()
-    where.legend(entries.values(), entries.keys(), frameon=False, **place)
 
 
 def timed(clf: Any, X: Any, y: Any) -> tuple[Any, float, str]:

@@ -254,7 +254,7 @@ def test_save_refuses(tmp_path):
         ("x.npz.gz", X, y, {}, "no format ends in '.gz'"),
         ("x", X, y, {}, "no format ends in ''"),
         ("x.npy", X, y, {}, "X is sparse, .npy is dense; save it as .npz"),
-        ("x.svm", X, ["a", "b", "c"], {}, "labels of type <U1; svmlight has numbers"),
+        ("x.svm", X, ["a", "b", "c"], {}, "labels such as 'a'; number the classes"),
         ("x.csv", X, y[:2], {}, r"y has shape \(2,\) for 3 rows"),
         ("x.csv", X, [0, 1, np.nan], {}, "labels of type float64 that are no names or finite"),
         ("x.npz", X, np.array([1, None, "a"], dtype=object), {}, "labels of type object"),
@@ -298,6 +298,22 @@ def test_a_directory_is_a_store(monkeypatch, tmp_path):
     assert data.open(tmp_path) is wanted
     parts = list(data.blocks(tmp_path, rows=1))
     assert [part.y.tolist() for part in parts] == [[0], [1]]
+
+
+@pytest.mark.parametrize("stored", [sp.csr_array, sp.csr_array.toarray])
+def test_a_stores_rows(tmp_path, stored):
+    """A store written from a file is opened by name, and its blocks are the file's rows in the store's own order."""
+    from widemargin.data.store_writer import write_store
+
+    X, y = rows()
+    write_store(tmp_path / "s", [Dataset(stored(X), y)])
+    whole = data.open(tmp_path / "s", threads=2)
+    parts = list(data.blocks(tmp_path / "s", rows=8, n_features=7))
+    assert [part.X.shape for part in parts] == [(8, 7), (8, 7), (8, 7), (6, 7)]
+    got = np.column_stack([np.vstack([dense(part.X) for part in parts]), np.concatenate([part.y for part in parts])])
+    wanted = np.column_stack([X.toarray(), y])
+    assert_array_equal(got[np.lexsort(got.T)], wanted[np.lexsort(wanted.T)])
+    assert_array_equal(dense(whole.X.X), got[:, :7])
 
 
 def test_a_directory_without_stores(monkeypatch, tmp_path):

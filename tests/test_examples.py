@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-DEMO = str(Path(__file__).parents[1] / "examples" / "demo.py")
+EXAMPLES = Path(__file__).parents[1] / "examples"
+DEMO, PICTURES = str(EXAMPLES / "demo.py"), str(EXAMPLES / "pictures.py")
 
 
 def test_demo(tmp_path):
@@ -47,3 +48,14 @@ def test_demo_refuses_too_few_rows(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         runpy.run_path(DEMO, run_name="__main__")
     assert "--rows 3: give at least 100" in capsys.readouterr().err
+
+
+def test_pictures(tmp_path, monkeypatch, capsys):
+    """Each path it prints is a PNG file in the folder asked for, and beside it stands the same picture as a PDF."""
+    monkeypatch.setattr(sys, "argv", ["pictures.py", "--output", str(tmp_path)])
+    runpy.run_path(PICTURES, run_name="__main__")
+    printed = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(printed) == 9
+    assert sorted(tmp_path.glob("*.png")) == sorted(printed)
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in printed)
+    assert all(path.with_suffix(".pdf").read_bytes().startswith(b"%PDF") for path in printed)

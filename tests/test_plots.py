@@ -131,6 +131,20 @@ def test_far_outliers_are_told_at_the_frame():
     assert "beyond the frame (3)" in legend(display)
 
 
+@pytest.mark.parametrize("d", [2, 20])
+def test_a_tiny_class_and_the_band_are_in_the_frame(d):
+    """Three rows far from 3,000 are no outliers, they are a class: all of them, and scores ±1, are to be seen."""
+    X = np.random.default_rng(0).standard_normal((3003, d))
+    X[:3] += 8
+    svm = LinearSVM().fit(X, np.arange(3003) < 3)
+    display = MarginDisplay.from_estimator(svm, X, np.arange(3003) < 3, ax=Figure().subplots())
+    (left, right), (bottom, top) = display.ax_.get_xlim(), display.ax_.get_ylim()
+    few = drawn(display)["class True"]
+    assert ((few > [left, bottom]) & (few < [right, top])).all()
+    if d > 2:
+        assert left < -1 < 1 < right
+
+
 def test_rows_in_one_place_are_counted():
     """The numbers beside the places are the rows' multiplicities, as np.unique counts them."""
     X = np.repeat([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [5, 3, 1], axis=0)
@@ -438,7 +452,7 @@ def test_outliers_turn_least_squares_and_not_logistic_regression():
     turns = []
     for before, after in zip(without.lines, among.lines, strict=True):
         ways = [np.subtract(line.get_xy2(), line.get_xy1()) for line in (before, after)]
-        turns.append(np.degrees(np.arccos(abs(ways[0] @ ways[1]))))
+        turns.append(np.degrees(np.arccos(abs(ways[0] @ ways[1]) / np.prod(np.linalg.norm(ways, axis=1)))))
     assert turns[0] > 20
     assert turns[1] < 5
 

@@ -34,6 +34,8 @@ HARD_ROUNDING = 1e-9
 
 #: Σ αᵢyᵢxᵢⱼ this small beside Σ |αᵢxᵢⱼ| is rounding, and counts as 0.
 BALANCED = 4e-14
+#: Once or twice is enough to balance α but for rounding.
+BALANCINGS = 5
 #: The deviation from its mean, as a share of its size, below which a column counts as constant.
 CONSTANT = 1e-13
 
@@ -238,21 +240,26 @@ class Problem:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.
 
         Balance is reached by lowering the class in excess: the rows strictly inside their bounds first, all of them in
-        proportion if that is not enough. A loss without bounds spreads the excess over all rows instead.
+        proportion if that is not enough. A loss without bounds spreads the excess over all rows instead. An α that is
+        in balance up to rounding, as what this returns is, stays as it is.
         """
         alpha = np.minimum(alpha, self.upper)
         np.maximum(alpha, 0.0 if self.loss.lower == 0 else np.where(self.c > 0, self.loss.lower, 0.0), out=alpha)
         if not self.fit_intercept:
             return alpha
-        excess = inner(alpha, self.y)
-        if np.isinf(self.loss.lower):
-            return alpha - self.y * self.c * (excess / float(self.c.sum()))
-        heavy = self.y > 0 if excess > 0 else self.y < 0
-        inside = heavy & (alpha < self.upper)
-        if alpha[inside].sum() < abs(excess):
-            inside = heavy
-        total = alpha[inside].sum()
-        alpha[inside] *= max(0.0, 1 - abs(excess) / total) if total > 0 else 1.0
+        for _ in range(BALANCINGS):
+            excess = inner(alpha, self.y)
+            if abs(excess) <= 4 * np.finfo(np.float64).eps * float(np.abs(alpha).sum()):
+                break
+            if np.isinf(self.loss.lower):
+                alpha = alpha - self.y * self.c * (excess / float(self.c.sum()))
+                continue
+            heavy = self.y > 0 if excess > 0 else self.y < 0
+            inside = heavy & (alpha < self.upper)
+            if alpha[inside].sum() < abs(excess):
+                inside = heavy
+            total = alpha[inside].sum()
+            alpha[inside] *= max(0.0, 1 - abs(excess) / total) if total > 0 else 1.0
         return alpha
 
     @cached_property

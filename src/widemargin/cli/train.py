@@ -13,17 +13,23 @@ import math
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from widemargin.cli.reading import add_data, fingerprint, is_stored, read_like, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
 from widemargin.cli.text import positive, text_of, whole
 from widemargin.cli.writing import target_of, writing
+
+if TYPE_CHECKING:
+    from widemargin.data import Dataset, Rows
+    from widemargin.model import LinearModel
+    from widemargin.training import Fit
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to prove, 0.001")
     group.add_argument("--solver", default="auto", help="auto, dual_cd, interior_point, smo, pegasos, …")
     group.add_argument("--max-iter", type=whole(1), metavar="N", help="passes or steps at most")
-    group.add_argument("--seed", type=whole(0), default=None, help="of the order in which rows are visited")
+    group.add_argument("--seed", type=whole(0), default=0, help="of the order in which rows are visited")
     group = parser.add_argument_group("large data, long runs")
     group.add_argument("--cache", nargs="?", const="", metavar="DIR", help="keep the rows as a store, DATA.store")
     group.add_argument("--checkpoint", metavar="DIR", help="save the state there, to go on after a stop")
@@ -55,46 +61,51 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
-    from widemargin import LinearModel, LinearSVM, model_liblinear
-    from widemargin.checkpoint import CheckpointError, Stopped
+    from widemargin import model_liblinear
+    from widemargin.checkpoint import Stopped
     from widemargin.cli.evaluate import check_known, evaluated
-    from widemargin.data import DataError
+    from widemargin.data import Rows
+    from widemargin.one_against_rest import OneAgainstRest, certificate_of, count_threads
 
-    target = _target(options)
+    target, began = _target(options), time.perf_counter()
     _check_solver(options)
-    began = time.perf_counter()
     with _checkpoint(options) as (kept, state), _signals(kept) as training, training_data(options, target) as found:
         read_in = time.perf_counter() - began
         labels = _labels_of(options.data, found.y)
+        assert found.y is not None
         if options.format == "liblinear":
             model_liblinear.check(options.loss, labels, target)
         tested = None
         if options.test is not None:  # its mistakes are found before the training, not after it
             tested = read_like(options.test, options, found.encoding, found.X.shape[1])
             check_known(tested.y, labels, options.test)
-        clf = LinearSVM(
+        task = OneAgainstRest(
             options.C,
-            loss=options.loss,
-            fit_intercept=not options.no_bias,
-            class_weight=_class_weight(options.class_weight, found.y, options.data),
-            solver=options.solver,
-            tol=options.tol,
-            max_iter=options.max_iter,
-            n_jobs=options.threads or None,
-            random_state=options.seed,
-            verbose=int(sys.stderr.isatty()),
+            options.loss,
+            not options.no_bias,
+            _class_weight(options.class_weight, labels, options.data),
+            options.solver,
+            options.tol,
+            options.max_iter,
         )
+        threads = count_threads(options.threads or None)
+        rows = found.X.with_threads(threads) if isinstance(found.X, Rows) else Rows(found.X, threads)
         began = time.perf_counter()
         try:
-            classes, problems = clf.problems(found.X, found.y)
-            training.append(True)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what falls short is said below
-                clf.solve(problems, classes, resumed=state, keep=None if kept is None else kept.visit)
-        except CheckpointError:
-            raise
-        except ValueError as error:  # says what is wrong with these rows, and not where they are
-            raise DataError(" ".join([f"{options.data}: {error}", *getattr(error, "__notes__", ())])) from error
+            with _about(options.data):
+                classes, problems = task.problems(rows, found.y, np.ones(rows.n))
+                training.append(True)
+                fits = task.fit(
+                    problems,
+                    classes,
+                    seed=options.seed,
+                    threads=threads,
+                    verbose=int(sys.stderr.isatty()),
+                    resumed=state,
+                    keep=None if kept is None else kept.visit,
+                )
+            if any(fit.interrupted for fit in fits):
+                raise KeyboardInterrupt
         except Stopped:
             note(f"stopped; the state is saved in {options.checkpoint}: go on with --resume")
             return 130
@@ -102,28 +113,47 @@ def run(options: argparse.Namespace) -> int:
             note("interrupted; nothing was written" + ("" if kept is None else f", the last state is in {kept.file}"))
             return 130
         trained_in = time.perf_counter() - began
-        model = LinearModel.from_estimator(clf, encoding=None if found.encoding is None else found.encoding.to_json())
-        names = found.names if found.names is not None else model.feature_names
-        proof = {"fit_intercept": not options.no_bias, "class_weight": _pairs(clf.class_weight)}
-        model = replace(model, feature_names=names, certificate={**(model.certificate or {}), **proof})
+        model = _model(options, found, fits, classes, task.class_weight, certificate_of(fits, classes))
         with writing(target):
             model.save(target, format=options.format)
         if kept is not None:
             kept.clear()
-        report = _Report(options, found, clf, model, target, read_in, trained_in)
-        test = None if tested is None else evaluated(model, tested, str(options.test))
+        right = int((model.choose(model.scores(rows)) == found.y).sum())
+    report = _Report(options, rows, fits, model, target, (read_in, trained_in), right)
+    test = None if tested is None else evaluated(model, tested, options.test)
     if options.json:
         show_json({**report.as_json(), "test": None if test is None else test.to_json()})
     else:
         report.show(test)
-    return 0 if clf.certificate_.relative_gap <= options.tol else 1
+    return 0 if report.reached else 1
+
+
+def _model(
+    options: argparse.Namespace, found: Dataset, fits: list[Fit], classes: Any, weight: Any, proof: Any
+) -> LinearModel:
+    """The model, with the problem and the proof."""
+    from widemargin.model import LinearModel, certificate_summary
+
+    return LinearModel(
+        np.array([fit.w for fit in fits]),
+        np.array([fit.b for fit in fits]),
+        classes,
+        feature_names=found.names,
+        encoding=None if found.encoding is None else found.encoding.to_json(),
+        loss=options.loss,
+        C=options.C,
+        certificate={
+            **certificate_summary(proof, classes, tol=options.tol),
+            "fit_intercept": not options.no_bias,
+            "class_weight": [list(pair) for pair in weight.items()] if isinstance(weight, dict) else weight,
+        },
+    )
 
 
 def _target(options: argparse.Namespace) -> Path:
     """Where the model goes."""
-    if options.format == "safetensors":
-        import safetensors  # noqa: F401  # without it, the work would be for nothing
-
+    for package in (["safetensors"] if options.format == "safetensors" else []) + ([] if options.json else ["rich"]):
+        import_module(package)  # without it, the work would be for nothing
     suffix = ".model" if options.format == "liblinear" else ".safetensors"
     return target_of(options.output or f"{stem(options.data)}{suffix}", options.data, options.test)
 
@@ -146,8 +176,6 @@ def _check_solver(options: argparse.Namespace) -> None:
 
 def _labels_of(path: str, y: Any) -> Any:
     """The classes; labels that are missing, all the same, or numbers to be predicted are refused."""
-    import numpy as np
-
     from widemargin.data import DataError
 
     if y is None:
@@ -160,6 +188,26 @@ def _labels_of(path: str, y: Any) -> Any:
         what = f"the label {text_of(classes[np.argmax(classes % 1 != 0)].item())} is no class but a quantity"
         raise DataError.at(path, what, "give whole numbers or names as labels")
     return classes
+
+
+@contextmanager
+def _about(path: str) -> Iterator[None]:
+    """What is wrong with the rows is said with the name of their file, and without the names of Python's objects."""
+    from widemargin.certificate import InseparableError, SeparableError
+    from widemargin.checkpoint import CheckpointError
+    from widemargin.data import DataError
+
+    try:
+        yield
+    except (CheckpointError, DataError):
+        raise
+    except (InseparableError, SeparableError) as error:
+        one = getattr(error, "__notes__", [""])[0].removeprefix("This is for ").rstrip(".") or "the classes"
+        hard = f"-C inf asks for a hyperplane that separates {one}, and there is none"
+        smooth = f"-C inf asks for the maximum likelihood, and there is none, as a hyperplane separates {one}"
+        raise DataError.at(path, hard if isinstance(error, InseparableError) else smooth, "use a finite C") from error
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
 
 
 @contextmanager
@@ -184,8 +232,8 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
             raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
         yield kept, kept.load()
     finally:
-        with suppress(OSError):  # if they are not empty
-            for directory in made:
+        for directory in made:
+            with suppress(OSError):  # it is not empty, or not there any more
                 directory.rmdir()
 
 
@@ -208,27 +256,23 @@ def _signals(kept: Any) -> Iterator[list[bool]]:
             signal.signal(one, handler)
 
 
-def _class_weight(text: str | None, y: Any, path: str) -> Any:
+def _class_weight(text: str | None, labels: Any, path: str) -> Any:
     """'balanced', or a weight per class, named as in the data."""
     if text is None or text == "balanced":
         return text
-    names = {text_of(label): label for label in set(y.tolist())}
+    names = {text_of(label): label for label in labels.tolist()}
     weights = {}
     for pair in text.split(","):
         name, _, weight = pair.rpartition(":")
         try:
             weights[names[name]] = positive(weight)
         except (KeyError, argparse.ArgumentTypeError):
-            known = ", ".join(sorted(names)[:8])
+            known = ", ".join(list(names)[:8])
             raise ValueError(
                 f"--class-weight {text}: {pair!r} is not CLASS:WEIGHT with a weight > 0; "
                 f"the classes of {path} are {known}"
             ) from None
     return weights
-
-
-def _pairs(class_weight: Any) -> Any:
-    return [[name, weight] for name, weight in class_weight.items()] if isinstance(class_weight, dict) else class_weight
 
 
 class _Report:
@@ -237,20 +281,19 @@ class _Report:
     def __init__(
         self,
         options: argparse.Namespace,
-        found: Any,
-        clf: Any,
-        model: Any,
+        rows: Rows,
+        fits: list[Fit],
+        model: LinearModel,
         target: Path,
-        read_in: float,
-        trained_in: float,
+        seconds: tuple[float, float],
+        right: int,
     ) -> None:
-        self.options, self.clf, self.model, self.target = options, clf, model, target
-        self.proof = clf.certificate_
-        self.each = getattr(self.proof, "each", (self.proof,))
-        self.rows, self.columns = found.X.shape
-        self.read_in, self.trained_in = read_in, trained_in
-        predicted = model.choose(clf.decision_function(found.X))
-        self.right = int((predicted == found.y).sum())
+        self.options, self.model, self.target, self.right = options, model, target, right
+        self.rows, self.columns, (self.read_in, self.trained_in) = rows.n, rows.d, seconds
+        self.each = [fit.certificate for fit in fits]
+        self.iterations = max(fit.iterations for fit in fits)
+        self.gap = max(one.relative_gap for one in self.each)
+        self.reached = bool(self.gap <= options.tol)
 
     def as_json(self) -> dict[str, Any]:
         """Numbers for scripts."""
@@ -263,16 +306,16 @@ class _Report:
             "C": "inf" if math.isinf(options.C) else options.C,
             "loss": options.loss,
             "solver": options.solver,
-            "iterations": int(self.clf.n_iter_),
+            "iterations": self.iterations,
             "seconds": {"reading": self.read_in, "training": self.trained_in},
             "training_accuracy": self.right / self.rows,
-            "reached": bool(self.proof.relative_gap <= options.tol),
+            "reached": self.reached,
             "certificate": self.model.certificate,
         }
 
     def show(self, tested: Any) -> None:
         """Tables and sentences."""
-        gap, tol = self.proof.relative_gap, self.options.tol
+        gap, tol = self.gap, self.options.tol
         names = [text_of(name) for name in self.model.classes.tolist()]
         shown = ", ".join(names[:6]) + (f" … ({len(names)} in all)" if len(names) > 6 else "")
         facts: list[tuple[str, Any]] = [
@@ -283,7 +326,7 @@ class _Report:
             ),
             (
                 "time",
-                f"{self.read_in:.2f} s to read, {self.trained_in:.2f} s to train ({self.clf.n_iter_:,} iterations)",
+                f"{self.read_in:.2f} s to read, {self.trained_in:.2f} s to train ({self.iterations:,} iterations)",
             ),
             ("right on these rows", f"{self.right:,} of {self.rows:,} ({100 * self.right / self.rows:.2f} %)"),
         ]
@@ -317,7 +360,7 @@ class _Report:
         )
         show_table("Proof", heads, lines)
         say()
-        if gap <= tol:
+        if self.reached:
             say(f"No weights can lower the objective by more than {gap:.1e} of it: proved, as asked for ({tol:.0e}).")
         else:
             say(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import cached_property
@@ -102,6 +103,11 @@ class Rows:
         """The rows of that index, dense and in float64."""
         chosen = self.X[index]
         return np.asarray(chosen if isinstance(chosen, np.ndarray) else chosen.toarray(), dtype=np.float64)
+
+
+def cores_at_hand() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _worth(threads: int, numbers: int) -> int:

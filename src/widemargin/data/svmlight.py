@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, vstack
 
 from widemargin import _core
 from widemargin.data.errors import DataError, quote
+from widemargin.data.rows import cores_at_hand
 from widemargin.data.streams import Source, magic, written
 
 Progress = Callable[[int, int], None]
@@ -277,7 +278,7 @@ def _looks_like(name: str, kind: str) -> DataError:
 
 def count_threads(threads: int) -> int:
     """As many as asked for; for 0, one for each core that this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = cores_at_hand()
     if threads < 0:
         raise DataError.at("threads", f"{threads} threads", "give a number of at least 1, or 0 for all cores")
     return min(threads, 4 * cores) or cores
@@ -327,7 +328,8 @@ def _numbers(name: str, y: Any, n: int) -> NDArray[np.float64]:
     if labels.shape != (n,):
         raise DataError.at(name, f"y has shape {labels.shape} for {n} rows", "give one label per row")
     if labels.dtype.kind not in "biuf":
-        raise DataError.at(name, f"labels of type {labels.dtype}", "svmlight has numbers as labels; encode them")
+        what = f"labels such as {quote(str(labels.flat[0]))}" if labels.size else f"labels of type {labels.dtype}"
+        raise DataError.at(name, what, "number the classes, as svmlight has it, or choose another format")
     numbers = np.ascontiguousarray(labels, dtype=np.float64)
     if not np.isfinite(numbers).all():
         raise DataError.at(name, f"label {int(np.argmin(np.isfinite(numbers)))} is not finite", "remove or replace it")

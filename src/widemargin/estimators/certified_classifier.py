@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import replace
-from numbers import Integral, Real
-from threading import Event
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,19 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight
 
 from widemargin import training
-from widemargin.certificate import Certificate, Certificates, InseparableError, SeparableError
+from widemargin.certificate import Certificate, Certificates
 from widemargin.data import Rows
-from widemargin.estimators.linear_classifier import LinearClassifier, signs
+from widemargin.estimators.linear_classifier import LinearClassifier
 from widemargin.losses import LOSSES
+from widemargin.one_against_rest import OneAgainstRest, certificate_of
 from widemargin.problem import Problem, inner
-from widemargin.progress import ProgressLine
-from widemargin.solvers import Solver, Start, State, choose
+from widemargin.solvers import Solver, Start
 
 Floats = NDArray[np.float64]
-
-
-#: Solvers that keep a large part of the Gram matrix.
-HEAVY = ("hildreth", "qp", "smo")
 
 
 class Solution(NamedTuple):
@@ -80,85 +70,18 @@ class CertifiedClassifier(LinearClassifier):
         self.solve(problems, classes, self._warm_starts(problems, classes))
         return self
 
-    def solve(
-        self,
-        problems: list[Problem],
-        classes: NDArray[Any],
-        starts: list[Start] | None = None,
-        *,
-        resumed: State | None = None,
-        keep: training.Keep | None = None,
-    ) -> None:
-        """What `fit` does once it has read its input: train on these problems, one per class, from these starts.
-
-        `keep` is offered the state of the whole training after each iteration; `resumed` is such a state.
-        """
-        fits = self._fit_all(problems, classes, starts, resumed, keep)
+    def solve(self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None) -> None:
+        """What `fit` does once it has read its input: train on these problems, one per class, from these starts."""
+        fits = self._task().fit(
+            problems,
+            classes,
+            seed=self._seed(),
+            threads=self._threads(),
+            verbose=int(self.verbose),
+            starts=starts,
+        )
         self._keep(fits, problems, classes)
         self._warn_if_short()
-
-    def _fit_all(
-        self,
-        problems: list[Problem],
-        classes: NDArray[Any],
-        starts: list[Start] | None,
-        resumed: State | None,
-        keep: training.Keep | None,
-    ) -> list[training.Fit]:
-        """One fit per problem, side by side on as many threads as there are; an interrupt ends all of them."""
-        began, seed, stop = time.perf_counter(), self._seed(), Event()
-        ends = [] if resumed is None else resumed["done"]
-        done = [training.judge(problem, **end) for problem, end in zip(problems, ends, strict=False)]
-
-        def kept(current: Callable[[], State | None]) -> None:
-            assert keep is not None
-            keep(lambda: {"done": [training.solution(fit) for fit in done], "current": current()})
-
-        def fit(k: int) -> training.Fit:
-            label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
-            with ProgressLine(label, self.tol, verbose=int(self.verbose), began=began) as line:
-
-                def watch(iteration: int, seconds: float, gap: float) -> None:
-                    if stop.is_set():
-                        raise KeyboardInterrupt
-                    line.show(iteration, seconds, gap)
-
-                try:
-                    return training.fit(
-                        problems[k],
-                        solver=self.solver,
-                        tol=self.tol,
-                        max_iter=self.max_iter,
-                        seed=seed,
-                        start=starts[k] if starts else None,
-                        watch=watch,
-                        resumed=resumed["current"] if resumed is not None and k == len(ends) else None,
-                        keep=kept if keep is not None else None,
-                    )
-                except (InseparableError, SeparableError) as error:
-                    if len(problems) > 2:
-                        error.add_note(f"This is for the class {classes[k]} against the rest.")
-                    raise
-
-        if len(problems) == 1 or keep is not None:
-            for k in range(len(done), len(problems)):
-                done.append(fit(k))
-            return done
-        # Lines of progress would run into each other, and some solvers hold too much to have it several times.
-        workers = 1 if self.verbose or self.solver in HEAVY else min(self._threads(), len(problems))
-        if workers > 1:  # one thread for each; the bits do not depend on it
-            alone = problems[0].rows.with_threads(1)
-            problems = [replace(problem, rows=alone) for problem in problems]
-        with training.one_blas_thread(), ThreadPoolExecutor(workers) as threads:
-            fits = [threads.submit(fit, k) for k in range(len(problems))]
-            try:  # the first to fail ends them all, whichever class it is
-                for one in wait(fits, return_when=FIRST_EXCEPTION).done:
-                    one.result()
-            except BaseException:
-                stop.set()
-                threads.shutdown(cancel_futures=True)
-                raise
-            return [one.result() for one in fits]
 
     def problems(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[NDArray[Any], list[Problem]]:
         """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
@@ -168,19 +91,17 @@ class CertifiedClassifier(LinearClassifier):
         if (weights < 0).any():
             at = int(np.argmax(weights < 0))
             raise ValueError(f"sample_weight[{at}] is {weights[at]:g}; weights must be at least 0")
-        classes = np.unique(y[weights > 0])
-        if len(classes) < 2:
-            found = f"only one class, {classes[0]}," if len(classes) else "no class"
-            raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
-        strengths = self._strengths(y, classes, weights)
         rows = X.with_threads(self._threads()) if isinstance(X, Rows) else Rows(X, self._threads())
-        loss = LOSSES[self.loss]
-        penalised = bool(np.isfinite(self.C)) or bool(np.isfinite(loss.kink))
-        problems = [
-            Problem(rows, signed, strengths, loss, bool(self.fit_intercept), penalised) for signed in signs(y, classes)
-        ]
-        choose(self.solver, problems[0])
-        return classes, problems
+        return self._task().problems(rows, y, weights)
+
+    def _check_parameters(self) -> None:
+        """Every parameter acts or raises."""
+        self._task().check()
+        self._check_switches("fit_intercept", "warm_start")
+
+    def _task(self) -> OneAgainstRest:
+        names = ("C", "loss", "fit_intercept", "class_weight", "solver", "tol", "max_iter")
+        return OneAgainstRest(**{name: getattr(self, name) for name in names})
 
     def _keep(self, fits: list[training.Fit], problems: list[Problem], classes: NDArray[Any]) -> None:
         interrupted = any(fit.interrupted for fit in fits)
@@ -194,8 +115,7 @@ class CertifiedClassifier(LinearClassifier):
             supports[fit.certificate.support] = True
         self.support_ = np.flatnonzero(supports)
         self.dual_coef_ = signed[:, self.support_]
-        certificates = tuple(fit.certificate for fit in fits)
-        self.certificate_ = certificates[0] if len(fits) == 1 else Certificates(tuple(classes), certificates)
+        self.certificate_ = certificate_of(fits, classes)
         self.history_ = fits[0].history if len(fits) == 1 else [fit.history for fit in fits]
         self._fitted_C = self.C
         if interrupted:
@@ -219,52 +139,6 @@ class CertifiedClassifier(LinearClassifier):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def _check_parameters(self) -> None:
-        """Every parameter acts or raises."""
-        if not isinstance(self.C, Real) or not self.C > 0:
-            raise ValueError(f"C={self.C!r}; it must be a number > 0")
-        if self.loss not in LOSSES:
-            usable = [name for name in LOSSES if name != "perceptron"]
-            raise ValueError(f"loss={self.loss!r}; choose from {', '.join(map(repr, usable))}")
-        if self.loss == "perceptron":
-            raise ValueError("loss='perceptron' with the penalty ½‖w‖² is minimised by w = 0; use loss='hinge'")
-        if not isinstance(self.tol, Real) or not self.tol > 0:
-            raise ValueError(f"tol={self.tol!r}; it must be a number > 0, the relative gap to reach")
-        self._check_switches("fit_intercept", "warm_start")
-        if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 1):
-            raise ValueError(
-                f"max_iter={self.max_iter!r}; it must be a whole number ≥ 1, or None for as many as it takes"
-            )
-
-    def _strengths(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
-        """cᵢ = C × class weight × sample weight."""
-        place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
-        totals = np.bincount(place, weights=weights, minlength=len(classes))
-        per_class = np.ones(len(classes))
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            per_class = totals.sum() / (len(classes) * totals)
-        elif isinstance(self.class_weight, dict):
-            unknown = [key for key in self.class_weight if key not in classes]
-            unnamed = [name for name in classes.tolist() if name not in self.class_weight]
-            if unknown and unnamed:  # a slip; names of classes that a fold happens to lack are none
-                raise ValueError(
-                    f"class_weight names {unknown[0]!r}, which is not a class of y, and leaves out {unnamed[0]!r}; "
-                    f"the classes are {classes.tolist()}"
-                )
-            per_class = np.array([self.class_weight.get(name, 1.0) for name in classes], dtype=float)
-            if not ((per_class > 0) & (per_class < np.inf)).all():
-                raise ValueError(f"class_weight={self.class_weight!r}; weights of classes must be finite and > 0")
-        elif self.class_weight is not None:
-            raise ValueError(f"class_weight={self.class_weight!r}; it must be a dict, 'balanced' or None")
-        strength: Floats = per_class[place] * weights
-        if np.isinf(self.C):  # the hard margin, or the loss without a penalty
-            return np.where(strength > 0, np.inf, 0.0) if np.isfinite(LOSSES[self.loss].kink) else strength
-        with np.errstate(over="ignore"):
-            strength *= self.C
-        if not np.isfinite(strength).all():
-            raise ValueError(f"C={self.C:g} times the weights is too large a number; use a smaller C, or C=inf")
-        return strength
 
     def _warm_starts(self, problems: list[Problem], classes: NDArray[Any]) -> list[Start] | None:
         """The last fit's dual variables, 0 for rows that have come since; None if they are no start for this one.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from numbers import Integral
 from typing import Any
 
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from widemargin.data import Rows
 from widemargin.model import LinearModel
+from widemargin.one_against_rest import count_threads
 
 Floats = NDArray[np.float64]
 
@@ -91,11 +91,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             raise ValueError(f"n_jobs={self.n_jobs!r}; it must be a whole number ≠ 0, or None for all cores")
 
     def _threads(self) -> int:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        if self.n_jobs is None:
-            return cores
-        wanted = int(self.n_jobs) if self.n_jobs > 0 else max(1, cores + 1 + int(self.n_jobs))
-        return min(wanted, 4 * cores)  # more would only wait for each other
+        return count_threads(self.n_jobs)
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -106,9 +102,3 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def signs(y: NDArray[Any], classes: NDArray[Any]) -> list[Floats]:
-    """±1 for each class against the rest; for two classes, for the second against the first."""
-    targets = classes if len(classes) > 2 else classes[1:]
-    return [np.where(y == target, 1.0, -1.0) for target in targets]

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin.data import Rows
-from widemargin.estimators.linear_classifier import LinearClassifier, signs
+from widemargin.estimators.linear_classifier import LinearClassifier
+from widemargin.one_against_rest import signs
 from widemargin.progress import ProgressLine
 from widemargin.solvers import LazyWeights
 from widemargin.solvers.sgd import shuffled_blocks

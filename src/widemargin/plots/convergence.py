@@ -99,6 +99,8 @@ class ConvergenceDisplay(Display):
         ):
             display.ax_.set_xscale("symlog", linthresh=1)  # a few Newton steps beside thousands of passes
             display.ax_.set_xlim(left=0)
+        elif over == "passes":
+            display.ax_.locator_params(axis="x", integer=True)
         if show == "values":
             display._near_the_optimum(max((one.dual for history in histories.values() for one in history), default=0.0))
         what = "relative gap (primal − dual) / dual" if show == "gap" else "objective"

@@ -64,7 +64,9 @@ def demo_figure(C: float | Sequence[float] = (1e10, 0.1, 0.01), *, points: str =
         raise ValueError("C is empty; give at least one number > 0")
     X, y = POINTS[points]()
     wide = max(5.6, 3.7 * len(strengths))
-    figure, axes = pyplot().subplots(1, len(strengths), figsize=(wide, 4.9), layout="constrained", squeeze=False)
+    figure, axes = pyplot().subplots(
+        1, len(strengths), figsize=(wide, 4.9 if len(strengths) == 1 else 4.3), layout="constrained", squeeze=False
+    )
     for ax, strength in zip(axes[0], strengths, strict=True):
         try:
             svm = LinearSVM(strength, tol=1e-9).fit(X, y)

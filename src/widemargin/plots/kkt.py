@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from widemargin.certificate import AT_BOUND, Certificates
-from widemargin.plots.look import CLASSES, COLOURS, Display, mark_beyond, name, point_size, scatter
+from widemargin.plots.look import CLASSES, COLOURS, Display, frame, mark_beyond, name, point_size, scatter
 from widemargin.plots.sides import class_of
 from widemargin.problem import Problem
 
@@ -62,24 +62,22 @@ class KKTDisplay(Display):
         m, alpha, c = margins[live], proof.alpha[live], problem.c[live]
         heights = alpha if problem.hard else alpha / c
         display = cls._on(ax)
-        display._frame(m, heights, problem)
-        display._shade(problem)
         names = ("the rest" if len(classes) > 2 else classes[0], classes[row] if len(classes) > 2 else classes[1])
         positive, places = problem.y[live] > 0, np.column_stack([m, heights])
+        display._frame([places[~positive], places[positive]], problem)
+        display._shade(problem)
         for rows, label, look in zip((~positive, positive), names, CLASSES, strict=True):
-            scatter(display.ax_, places[rows], point_size(len(m)), alpha=0.75, label=f"class {name(label)}", **look)
+            scatter(display.ax_, places[rows], point_size(rows.sum()), alpha=0.75, label=f"class {name(label)}", **look)
         mark_beyond(display.ax_, places)
         return display._explain("margin m = y(w·x + b)", "α" if problem.hard else "α / c")
 
-    def _frame(self, m: Floats, heights: Floats, problem: Problem) -> None:
-        near, far = np.quantile(m, [0.01, 0.99])
-        reach = max(far - near, 1.0)
-        left, right = min(max(m.min(), near - reach), 0.0), max(min(m.max(), far + reach), 2.0)
-        room = 0.06 * (right - left)
+    def _frame(self, groups: list[Floats], problem: Problem) -> None:
+        low, high = frame(*groups, np.array([[0.0, 0.0], [2.0, 0.0]]))  # around the corner at 1 in any case
+        heights = np.concatenate([group[:, 1] for group in groups])
         top = problem.loss.upper if np.isfinite(problem.loss.upper) and not problem.hard else float(heights.max())
         bottom = min(0.0, float(heights.min()))
         tall = max(top - bottom, AT_BOUND)
-        self.ax_.set(xlim=(left - room, right + room), ylim=(bottom - 0.12 * tall, top + 0.12 * tall))
+        self.ax_.set(xlim=(low[0], high[0]), ylim=(bottom - 0.12 * tall, top + 0.12 * tall))
 
     def _shade(self, problem: Problem) -> None:
         """What is allowed, as broad bands around lines: a line itself would hide under its rows."""

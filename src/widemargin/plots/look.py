@@ -31,7 +31,7 @@ INSIDE_SUPPORT: Look = {"facecolor": "none", "edgecolor": "black", "lw": 0.9, "m
 WRONG_SUPPORT: Look = {"facecolor": "none", "edgecolor": "black", "lw": 0.9, "marker": "s"}
 INSIDE: Look = {"facecolor": "white", "edgecolor": "black", "lw": 0.6, "marker": "o"}
 MISCLASSIFIED: Look = {"color": "black", "lw": 1.1, "marker": "x"}
-BEYOND: Look = {"color": "black", "lw": 0, "clip_on": False, "zorder": 4}
+BEYOND: Look = {"color": "black", "lw": 0, "zorder": 4}
 NEAREST: Look = {"facecolor": "white", "edgecolor": "black", "lw": 1.2, "marker": "D", "zorder": 4}
 COMMON: Look = {"color": "black", "marker": "*", "lw": 0, "zorder": 4}
 
@@ -106,7 +106,7 @@ def point_size(count: int) -> float:
     return float(np.clip(6000 / max(count, 1), 3, 36))
 
 
-def scatter(ax: Axes, places: Floats, size: float, **look: Any) -> None:
+def scatter(ax: Axes, places: Floats, size: float | Floats, **look: Any) -> None:
     """Marks at the places, as pixels if they are many."""
     look.setdefault("rasterized", len(places) > RASTER)
     ax.scatter(places[:, 0], places[:, 1], s=size, **look)
@@ -163,16 +163,24 @@ def share_legend(axes: Iterable[Axes], where: Any, **place: Any) -> None:
     bold(where.legend(entries.values(), entries.keys(), **{"frameon": False, "fontsize": "small", **place}))
 
 
-def frame(places: Floats, *, whole: bool = False) -> tuple[Floats, Floats]:
-    """The lower left and upper right corner of a view on the places.
+def frame(*groups: Floats, whole: bool = False) -> tuple[Floats, Floats]:
+    """The lower left and upper right corner of a view on groups of places.
 
-    Unless the `whole` is wanted, a few places that lie so far out that the others would shrink to a dot are left out.
+    Unless the `whole` is wanted, a few places that lie so far out that the others of their group would shrink to a dot
+    are left out; a group that is small and far from the others is not.
     """
-    low, high = places.min(axis=0), places.max(axis=0)
-    if not whole:
-        near, far = np.quantile(places, [0.01, 0.99], axis=0)
-        reach = np.where(far > near, 0.75 * (far - near), np.inf)  # where hardly any differ, those that do count
-        low, high = np.maximum(low, near - reach), np.minimum(high, far + reach)
+    lows, highs = [], []
+    for places in groups:
+        if not len(places):
+            continue
+        low, high = places.min(axis=0), places.max(axis=0)
+        if not whole:
+            near, far = np.quantile(places, [0.01, 0.99], axis=0)
+            reach = np.where(far > near, 0.75 * (far - near), np.inf)  # where hardly any differ, those that do count
+            low, high = np.maximum(low, near - reach), np.minimum(high, far + reach)
+        lows.append(low)
+        highs.append(high)
+    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
     room = 0.08 * np.where(high > low, high - low, np.maximum(1.0, np.abs(high)))
     return low - room, high + room
 
@@ -183,12 +191,13 @@ def mark_beyond(ax: Axes, places: Floats) -> None:
     bottom, top = ax.get_ylim()
     outside = places[(places[:, 0] < left) | (places[:, 0] > right) | (places[:, 1] < bottom) | (places[:, 1] > top)]
     label = f"beyond the frame ({len(outside):,})"
-    x, y = outside.clip([left, bottom], [right, top]).T if len(outside) else (np.empty(0), np.empty(0))
+    inset = 0.012 * np.array([right - left, top - bottom])  # a whole arrowhead fits in
+    x, y = outside.clip(np.array([left, bottom]) + inset, np.array([right, top]) - inset).T
     for marker, here in (
         ("<", outside[:, 0] < left),
         (">", outside[:, 0] > right),
-        ("v", (outside[:, 1] < bottom) & (x > left) & (x < right)),
-        ("^", (outside[:, 1] > top) & (x > left) & (x < right)),
+        ("v", (outside[:, 1] < bottom) & (outside[:, 0] >= left) & (outside[:, 0] <= right)),
+        ("^", (outside[:, 1] > top) & (outside[:, 0] >= left) & (outside[:, 0] <= right)),
     ):
         if here.any():
             ax.scatter(x[here], y[here], s=28, marker=marker, label=label, **BEYOND)

@@ -81,16 +81,19 @@ class MarginDisplay(Display):
             places = np.column_stack([side.scores, main_coordinate(matrix, side.w)])
             normal, offset, names = np.array([1.0, 0.0]), 0.0, ["score w·x + b", "main direction besides w"]
         display = cls._on(ax)
-        display._frame(places if len(side.w) == 2 else np.vstack([places, -normal, normal]), square=len(side.w) == 2)
+        groups = [places[side.positive], places[~side.positive]]
+        if len(side.w) != 2:  # the band is the point of such a picture
+            groups.append(np.array([[-1.0, 0.0], [1.0, 0.0]]))
+        display._frame(groups, square=len(side.w) == 2)
         display._draw_rows(places, side)
         display._draw_slacks(places, normal, side)
         display._draw_band(normal, offset)
         mark_beyond(display.ax_, places)
         return display._explain(*names)
 
-    def _frame(self, places: Floats, *, square: bool) -> None:
-        """Show the places; where both axes are of a size, to one scale, so that right angles look right."""
-        low, high = frame(places)
+    def _frame(self, groups: list[Floats], *, square: bool) -> None:
+        """Show the groups of places; where both axes are of a size, to one scale, so that right angles look right."""
+        low, high = frame(*groups)
         self.ax_.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         width, height = high - low
         if square and 0.4 < width / height < 2.5:
@@ -99,7 +102,8 @@ class MarginDisplay(Display):
     def _draw_rows(self, places: Floats, side: Side) -> None:
         support = np.zeros(len(places), dtype=bool) if side.support is None else side.support
         drawn = _thinned(~support & ~side.inside & ~side.wrong)
-        size = point_size(len(places))
+        # a few rows of one class can be seen among thousands of the other
+        sizes = np.where(side.positive, point_size(side.positive.sum()), point_size((~side.positive).sum()))
         crossed = side.wrong if side.wrong.sum() <= RASTER else side.wrong & ~support  # the squares tell it, too
         for label, rows, share, look in (
             (_class_label(side.names[0], ~side.positive, drawn), ~side.positive & drawn, 1.0, CLASSES[0]),
@@ -112,7 +116,7 @@ class MarginDisplay(Display):
         ):
             if rows.any():
                 faint = dict(look) if look in CLASSES else _fainter(look, int(rows.sum()))
-                scatter(self.ax_, places[rows], share * size, label=label, **faint)
+                scatter(self.ax_, places[rows], share * sizes[rows], label=label, **faint)
         self._count_coinciding(places)
 
     def _count_coinciding(self, places: Floats) -> None:

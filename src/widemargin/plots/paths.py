@@ -89,7 +89,7 @@ class PathDisplay(Display):
         accuracy.set_ylim(low, min(high, 1.0 + 0.04 * (1.0 - min(low, 0.96))))
         width.set_yscale("log")
         _plain_ticks(width.yaxis)
-        support.set_ylim(bottom=0)
+        support.set_ylim(0, 1.08 * max(1, *(len(model.support_) for model in models)))
         support.set_xlabel("C")
         _name_strengths(support, Cs, end)
         figure = support.figure

@@ -63,8 +63,8 @@ def _confusion(found: Evaluation) -> str:
         pairs = [(i, j) for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True) if wrong[i, j]]
         rows = [(escaped(found.classes[i]), escaped(found.classes[j]), f"{counts[i, j]:,}") for i, j in pairs]
         return table_of(("class", "taken for", "rows"), rows, words=(1,))
-    short = len(found.classes) > 6
-    look = "confusion many" if short else "confusion"
+    short = sum(len(escaped(one)) for one in found.classes) > 60  # numbers must stand for names
+    look = "confusion many" if len(found.classes) > 6 else "confusion"
     heads = "".join(f"<th>{k + 1 if short else escaped(one)}</th>" for k, one in enumerate(found.classes))
     lines = []
     for i, one in enumerate(found.classes):

@@ -1,0 +1,280 @@
+import re
+from html.parser import HTMLParser
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib.figure import Figure
+
+from oracles import noisy, text_like
+from widemargin import LinearSVM, LogisticRegression, Perceptron
+from widemargin.model import LinearModel
+from widemargin.report import report, write_report
+
+mpl.use("Agg")
+VOID = {"meta", "img", "br", "link", "input"}
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page: its tags, their attributes, its text; every tag must be closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.open, self.words = [], [], [], []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):  # noqa: D102
+        self.tags.append(tag)
+        self.attributes.extend((tag, *pair) for pair in attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):  # noqa: D102
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):  # noqa: D102
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self):
+        """The words of the page, one space between them."""
+        return " ".join(" ".join(self.words).split())
+
+
+def table_after(page, heading):
+    """The cells of the first table after a heading, row by row, without their tags."""
+    body = page.split(heading, 1)[1].split("<tbody>", 1)[1].split("</tbody>", 1)[0]
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", body)]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Pictures are drawn, but not turned into images, which takes most of the time."""
+
+    def draw_only(draw):
+        draw(Figure().subplots())
+        return "data:,"
+
+    monkeypatch.setattr("widemargin.report.sections.picture_of", draw_only)
+
+
+def fitted(n=120, d=4, **parameters):
+    """A fit, and its rows and labels."""
+    X, y = noisy(n, d)
+    return LinearSVM(**parameters).fit(X, y), X, y
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_first_sentences_say_how_good_and_how_sure():
+    """The numbers of rows, right ones and per cent are score's, and the gap that is proved is the certificate's."""
+    svm, X, y = fitted(tol=1e-3, solver="dual_cd")
+    page = Page(report(svm, X, y, source="some rows", model_name="a model"))
+    right = int((svm.predict(X) == y).sum())
+    assert f"Of 120 rows, {right} are classified rightly ({right / 1.2:.1f} %)" in page.text
+    assert f"more than {100 * svm.certificate_.relative_gap:.2g} % better: proved" in page.text
+    assert page.text.index("a model") < page.text.index("on some rows: 120 rows, 4 features, 2 classes")
+    assert "rows that the model was trained on" in page.text
+
+
+def test_the_page_is_complete_in_itself():
+    """No address but data and anchors, no script, no form; the pictures are images that hold themselves."""
+    svm, X, y = fitted()
+    page = Page(report(svm, X, y))
+    assert not {"script", "link", "iframe", "object", "form"} & set(page.tags)
+    addresses = [value for _, name, value in page.attributes if name in ("src", "href")]
+    assert len(addresses) == 3
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in addresses)
+    assert ("meta", "content", "default-src 'none'; img-src data:; style-src 'unsafe-inline'") in page.attributes
+
+
+@pytest.mark.usefixtures("quick")
+def test_certificate_and_kkt_table_are_the_estimators():
+    """The cells equal the certificate's own numbers."""
+    svm, X, y = fitted()
+    page = report(svm, X, y)
+    facts = {row[0]: row[1] for row in table_after(page, "<h2>Certificate")}
+    proof = svm.certificate_
+    assert facts["primal"] == f"{proof.primal:.9g}"
+    assert facts["support vectors"] == f"{len(proof.support)} of 120"
+    assert facts["misclassified"] == f"{proof.misclassified}"
+    kinds = table_after(page, "<h3>Optimality")
+    assert [int(row[2]) for row in kinds] == [kind.count for kind in proof.kkt if kind.count]
+    assert [row[3] for row in kinds] == [f"{kind.worst:.1e}" for kind in proof.kkt if kind.count]
+
+
+@pytest.mark.usefixtures("quick")
+def test_heaviest_features_stand_under_their_class():
+    """The first feature for either class has the largest and the smallest weight, by the name it was given."""
+    svm, X, y = fitted(d=30)
+    names = [f"column {k}" for k in range(30)]
+    page, w = report(svm, X, y, names=names), svm.coef_[0]
+    for heading, wanted in (("Speak for class 1<", np.argsort(-w)), ("Speak for class -1<", np.argsort(w))):
+        rows = table_after(page, heading)
+        signed = [k for k in wanted if (w[k] > 0) == (w[wanted[0]] > 0)][:15]
+        assert [row[0] for row in rows] == [names[k] for k in signed]
+        assert [float(row[1]) for row in rows] == pytest.approx(w[signed], rel=1e-3)
+    assert "feature 30" in report(svm, X, y)
+
+
+@pytest.mark.usefixtures("quick")
+def test_worst_violations_are_named_by_row():
+    """The rows listed, counted from 1, are those of the smallest margins, in order, with ξ = 1 − margin."""
+    svm, X, y = fitted()
+    rows = table_after(report(svm, X, y), "<h2>Worst violations")
+    margins = y * svm.decision_function(X)
+    order = np.argsort(margins)[: len(rows)]
+    assert [int(row[0]) - 1 for row in rows] == order.tolist()
+    assert [float(row[4]) for row in rows] == pytest.approx(1 - margins[order], rel=1e-3)
+
+
+def test_names_and_labels_are_escaped():
+    """Scripts in labels, names, source and model name arrive as text: the page has no such element."""
+    X, y = noisy(60, 2)
+    evil = "<script>alert('x')</script>\"&"
+    labels = np.where(y > 0, f"{evil}1", f"{evil}2")
+    truth = labels.astype(object)
+    truth[0] = f"{evil}3"
+    svm = LinearSVM().fit(X, labels)
+    page = report(svm, X, truth, names=[evil, "<img src=x onerror=alert(1)>"], source=evil, model_name=evil)
+    seen = Page(page)
+    assert "script" not in seen.tags
+    assert not [name for _, name, _ in seen.attributes if name.startswith("on")]
+    assert evil in seen.text
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_bare_model_has_no_certificate_unless_one_is_given():
+    """Without it the certificate's parts are left out, and the page says so; with it they equal those of the fit."""
+    svm, X, y = fitted()
+    model = LinearModel(svm.coef_, svm.intercept_, svm.classes_)
+    bare = report(model, X, y)
+    assert "<h2>Certificate" not in bare
+    assert "comes without a certificate" in bare
+    given = report(model, X, y, certificate=svm.certificate_)
+    whole = report(svm, X, y)
+    assert table_after(given, "<h2>Certificate") == table_after(whole, "<h2>Certificate")
+    assert table_after(bare, "<h2>Evaluation") == table_after(whole, "<h2>Evaluation")
+
+
+@pytest.mark.usefixtures("quick")
+def test_other_rows_than_those_of_the_certificate():
+    """On held-out rows the page says whose the proof is and gives an interval that holds the accuracy."""
+    X, y = noisy(200, 4)
+    svm = LinearSVM().fit(X[:100], y[:100])
+    page = Page(report(svm, X[100:], y[100:])).text
+    assert "not about those of this page" in page
+    low, high = map(float, re.search(r"between ([\d.]+) % and ([\d.]+) % \(95 % interval\)", page).groups())
+    assert low < 100 * svm.score(X[100:], y[100:]) < high
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_fit_that_fell_short_is_told():
+    """With one pass the gap is wide, and the first screen warns instead of praising."""
+    X, y = noisy(300, 10, big=100.0)
+    with pytest.warns(match="relative gap"):
+        svm = LinearSVM(solver="dual_cd", max_iter=1, tol=1e-6).fit(X, y)
+    assert svm.certificate_.relative_gap > 0.01
+    page = Page(report(svm, X, y)).text
+    assert "Training stopped short" in page
+    assert "proved." not in page
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_useless_model_is_told():
+    """A model that is right no more often than the most frequent class is called useless."""
+    X, y = noisy(100, 2)
+    model = LinearModel(np.zeros((1, 2)), np.array([-1.0]), np.array([-1.0, 1.0]))
+    assert "no better than always naming" in report(model, X, np.where(np.arange(100) < 90, -1.0, y))
+
+
+@pytest.mark.usefixtures("quick")
+def test_unknown_labels_and_absent_classes_are_told():
+    """The page names a label that the model does not know, a class that no row has, and still draws the rest."""
+    X, _ = noisy(120, 3)
+    labels = np.array(["a", "b", "c"])[np.arange(120) % 3]
+    svm = LinearSVM(C=0.1).fit(X, labels)
+    truth = np.where(labels == "c", "zebra", labels)
+    page = Page(report(svm, X, truth))
+    assert "40 rows have labels that the model does not know (zebra)" in page.text
+    assert "No row has the class c" in page.text
+    assert "img" in page.tags
+
+
+def test_twenty_classes():
+    """All classes are in the tables, the confusions add up to the rows, and the page stays small."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 30)), np.arange(400) % 20
+    X[np.arange(400), y] += 3
+    names = np.array([f"a topic with a long name, number {k}" for k in range(20)])
+    clf = LogisticRegression().fit(X, names[y])
+    page = report(clf, X, names[y])
+    assert len(table_after(page, "<h3>Class by class")) == 20
+    confusion = table_after(page, "<h3>Confusions")
+    assert sum(int(cell) for row in confusion for cell in row[1:] if cell != "·") == 400
+    assert len(re.findall(r"<li><strong>", page)) == 20
+    assert "log loss" in page
+    assert len(page.encode()) < 1_000_000
+
+
+def test_a_hundred_thousand_features_and_long_names_stay_under_two_megabytes():
+    """Size of the page, for sparse rows with long names of features."""
+    X, y = text_like(2000, d=100_000)
+    svm = LinearSVM().fit(X, y)
+    page = report(svm, X, y, names=[f"{'a long name ' * 30}{k}" for k in range(100_000)])
+    assert len(page.encode()) < 2_000_000
+
+
+def test_many_rows_stay_under_two_megabytes():
+    """Size of the page for 100,000 rows, which pictures show as pixels."""
+    X, y = noisy(100_000, 3)
+    svm = LinearSVM(C=0.01).fit(X, y)
+    assert len(report(svm, X, y).encode()) < 2_000_000
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, lambda X: X.astype(np.float32), lambda X: X.tolist()])
+def test_any_form_of_rows(form):
+    """Sparse, float32 and lists give the evaluation that the array gives."""
+    svm, X, y = fitted()
+    X = X.round(2)
+    svm.fit(X, y)
+    assert table_after(report(svm, form(X), y), "<h2>Evaluation") == table_after(report(svm, X, y), "<h2>Evaluation")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_classifier_without_a_certificate():
+    """A perceptron's page has evaluation, margin and features, and no certificate."""
+    X, y = noisy(100, 3, noise=0.0)
+    page = report(Perceptron().fit(X[2:], y[2:]), X[2:], y[2:])
+    assert "<h2>Certificate" not in page
+    assert "<h2>Heaviest features" in page
+
+
+@pytest.mark.usefixtures("quick")
+def test_wrong_input_is_named():
+    """Each message says what does not fit."""
+    svm, X, y = fitted()
+    with pytest.raises(ValueError, match="names has 2 names; the model has 4 features"):
+        report(svm, X, y, names=["a", "b"])
+    with pytest.raises(ValueError, match="X has 120 rows and y has 100 labels"):
+        report(svm, X, y[:100])
+    with pytest.raises(TypeError, match="give a fitted linear classifier"):
+        report("model", X, y)
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_file_is_written_whole_or_not_at_all(tmp_path):
+    """It holds what report returns; a failure leaves the old file and nothing beside it."""
+    svm, X, y = fitted()
+    path = tmp_path / "report.html"
+    write_report(path, svm, X, y, source="rows")
+    assert path.read_text(encoding="utf-8") == report(svm, X, y, source="rows")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="names"):
+        write_report(path, svm, X, y, names=["too few"])
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_bytes() == before

@@ -1,0 +1,63 @@
+"""A run that is stopped at any moment and told to go on ends with the same model, to the last bit."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from oracles import text_like
+from widemargin.data import save
+
+#: Runs per signal; set it to 25 for a long evening.
+STRIKES = int(os.environ.get("WIDEMARGIN_STRIKES", "2"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with data that take a second or two to store and to train on, and the model of an undisturbed run."""
+    place = tmp_path_factory.mktemp("resume")
+    X, y = text_like(6000)
+    y = y + 3.0 * (np.random.default_rng(0).random(len(y)) < 0.3)
+    save(place / "x.svm", X, y)
+    began = time.monotonic()
+    assert finish(train(place, "whole")) == (0, "")
+    return place, time.monotonic() - began, (place / "whole.safetensors").read_bytes()
+
+
+def train(place, name, *more):
+    """The command, in a process of its own."""
+    command = [sys.executable, "-m", "widemargin", "train", "x.svm", "--tol", "1e-8", "-C", "10"]
+    command += ["--cache", f"{name}.store", "--checkpoint", f"{name}.state", "--every", "0.02", "--resume"]
+    command += ["-o", f"{name}.safetensors", *more]
+    return subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def finish(run):
+    """The exit code, and what was said on the way."""
+    with run:
+        return (run.wait(), run.stderr.read())
+
+
+@pytest.mark.parametrize("strike", range(STRIKES))
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda by: by.name)
+def test_a_stopped_run_goes_on_to_the_same_model(place, by, strike):
+    """Struck twice at moments drawn at random, it ends with the bytes of the undisturbed run."""
+    place, takes, whole = place
+    name, rng = f"{by.name}{strike}", np.random.default_rng([int(by), strike])
+    model = place / f"{name}.safetensors"
+    for _ in range(2):
+        run = train(place, name)
+        time.sleep(float(rng.uniform(0.1, 1.0)) * takes)
+        run.send_signal(by)
+        code, said = finish(run)
+        assert not model.exists() or model.read_bytes() == whole
+        assert "Traceback" not in said
+        if by != signal.SIGKILL:
+            assert code in (0, 130, -by), said  # done, stopped, or before Python was there to listen
+    assert finish(train(place, name)) == (0, "")
+    assert model.read_bytes() == whole
+    assert not (place / f"{name}.state").exists()
