@@ -6,12 +6,12 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src -name '*.cpp' -o -name
 LEVELS := $(shell grep -q avx512vl /proc/cpuinfo 2>/dev/null && echo '1;3;4' || echo '1;3')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test bench lint sanitize clean
+.PHONY: demo test bench lint sanitize browser clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
 
-test: .venv/test
+test: .venv/test browser
 	$(BIN)/python -m pytest
 
 bench: .venv/bench
@@ -21,12 +21,23 @@ bench: .venv/bench
 	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/epochs.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/file_to_model.py
+	$(BIN)/python benchmarks/out_of_core.py
 
 lint: .venv/lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Chromium for the tests of the page: installed where that may be done, and said where it may not.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { \
+	    apt-get install -qq -y chromium >/dev/null 2>&1 || \
+	    { apt-get update -qq && apt-get install -qq -y chromium; } >/dev/null 2>&1; }; } || \
+	  echo "No Chromium here, and no right to install it: the tests of the page are skipped (apt-get install chromium)."
 
 # The kernels' tests once more, under the address and undefined-behaviour sanitizers.
 sanitize: .venv/test
@@ -55,6 +66,7 @@ clean:
 
 # Peers that may not install everywhere: a race without them is still one.
 .venv/bench: .venv/test
+	-$(PIP) vowpalwabbit
 	-$(PIP) --only-binary :all: snapml
 	touch $@
 

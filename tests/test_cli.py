@@ -27,6 +27,8 @@ from widemargin.model import certificate_summary
 
 X, Y = heart()
 TEST_X, TEST_Y = heart(90, seed=1)
+#: What train proves unless told otherwise.
+TOL = 1e-4
 
 
 def sparse(X):
@@ -37,7 +39,7 @@ def sparse(X):
 
 def fitted(X=X, y=Y, **parameters):
     """The estimator on the same arrays."""
-    return LinearSVM(**parameters).fit(sparse(X), y.astype(float))
+    return LinearSVM(**{"tol": TOL, **parameters}).fit(sparse(X), y.astype(float))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +133,7 @@ def test_round_trip(folder, numbers, answer, capsys, loss):
     """train, predict, evaluate, certify, info, convert and report say what LinearSVM and scikit-learn's metrics say."""
     clf = fitted(loss=loss, C=0.5)
     said = numbers(f"train heart.svm -C 0.5 --loss {loss} --test heart.test.svm -o m.safetensors")
-    proof = json.loads(json.dumps(certificate_summary(clf.certificate_, clf.classes_, tol=1e-3)))
+    proof = json.loads(json.dumps(certificate_summary(clf.certificate_, clf.classes_, tol=TOL)))
     assert proof.items() <= said["certificate"].items()
     assert (said["rows"], said["columns"], said["classes"], said["reached"]) == (270, 13, [-1, 1], True)
     assert said["training_accuracy"] == clf.score(sparse(X), Y)
@@ -210,7 +212,7 @@ def test_tables(folder, numbers, answer):
     """Text columns are one-hot, labels are words, names are kept: as LinearSVM on columns made here."""
     names = ["Bern", "Oslo", "Rome"]
     dense = np.hstack([X, towns(len(X))[:, None] == np.array(names)])
-    clf = LinearSVM(class_weight="balanced").fit(dense, np.where(Y > 0, "yes", "no"))
+    clf = LinearSVM(class_weight="balanced", tol=TOL).fit(dense, np.where(Y > 0, "yes", "no"))
     said = numbers("train words.csv --label disease --class-weight balanced -o t.safetensors")
     assert said["classes"] == ["no", "yes"]
     model = LinearModel.load("t.safetensors")
@@ -231,12 +233,12 @@ def test_exit_codes(folder, answer, numbers):
     assert numbers("certify short.safetensors heart.svm --tol 1e9")["reached"] is True
 
 
-@pytest.mark.parametrize("again", ["", "--threads 1", "--threads 2"])
-def test_the_same_bits(folder, answer, again):
+def test_the_same_bits(folder, answer):
     """A command repeated, on any number of threads, writes the same file."""
     answer("train three.svm -o a.safetensors")
-    answer(f"train three.svm {again} -o b.safetensors")
-    assert (folder / "a.safetensors").read_bytes() == (folder / "b.safetensors").read_bytes()
+    for again in ("", "--threads 1", "--threads 2"):
+        answer(f"train three.svm {again} -o b.safetensors")
+        assert (folder / "a.safetensors").read_bytes() == (folder / "b.safetensors").read_bytes()
 
 
 def test_cache(folder, answer):
@@ -304,6 +306,7 @@ OPTIONS = {
     "--class-weight 1:3": {"class_weight": {1: 3.0}},
     "--solver dual_cd --tol 1e-7": {"solver": "dual_cd", "tol": 1e-7},
     "--solver dual_cd": {"solver": "dual_cd"},
+    "--solver dual_cd --seed 5": {"solver": "dual_cd", "random_state": 5},
     "--solver smo": {"solver": "smo"},
     "--solver dual_cd --max-iter 2": {"solver": "dual_cd", "max_iter": 2},
 }
@@ -325,16 +328,6 @@ def test_every_option_acts(folder, numbers, options):
     assert not np.array_equal(model.coef, fitted(**without).coef_)
     if not short:  # the file alone says which problem it is that was solved
         assert numbers("certify m.safetensors heart.svm")["reached"]
-
-
-def test_seed(folder, numbers):
-    """Another seed visits the rows in another order, the same one in the same."""
-    bits = []
-    for seed in (0, 5, 5):
-        numbers(f"train heart.svm --solver dual_cd --seed {seed} -o m.safetensors")
-        bits.append((folder / "m.safetensors").read_bytes())
-    assert bits[0] != bits[1]
-    assert bits[1] == bits[2]
 
 
 def test_hard_margin(folder, numbers):

@@ -525,7 +525,9 @@ MISTAKES = {
     "certify --tol 0": Mistake("certify heart.safetensors heart.svm --tol 0", r"argument --tol: '0' .*; see"),
     "--max-iter 0": Mistake("train heart.svm --max-iter 0", r"argument --max-iter: '0' is not a whole number ≥ 1; see"),
     "--threads x": Mistake("info heart.svm --threads x", r"argument --threads: 'x' is not a whole number ≥ 0; see"),
-    "--seed -1": Mistake("train heart.svm --seed -1", r"argument --seed: '-1' is not a whole number ≥ 0; see"),
+    "--seed -1": Mistake(
+        "train heart.svm --seed -1", r"argument --seed: '-1' is not a whole number from 0 to 4294967295; see"
+    ),
     "--every 0": Mistake("train heart.svm --every 0", r"argument --every: '0' is not a number > 0; see"),
     "no command": Mistake("", r"the following arguments are required: COMMAND; see 'widemargin --help'"),
     "an unknown command": Mistake("fit heart.svm", r"invalid choice: 'fit' .*; see 'widemargin --help'"),

@@ -62,7 +62,18 @@ __all__ = [
     "strength",
 ]
 #: Rooms that one may want to look into by name.
-_ROOMS = ("data", "losses", "plots", "problem", "solvers", "textbook", "training")
+_ROOMS = (
+    "data",
+    "evaluation",
+    "explorer",
+    "losses",
+    "plots",
+    "problem",
+    "report",
+    "solvers",
+    "textbook",
+    "training",
+)
 __version__ = "0.1.0"
 
 

@@ -29,6 +29,7 @@ from widemargin.cli.writing import target_of, writing
 if TYPE_CHECKING:
     from widemargin.data import Dataset, Rows
     from widemargin.model import LinearModel
+    from widemargin.one_against_rest import OneAgainstRest
     from widemargin.training import Fit
 
 
@@ -47,10 +48,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-bias", action="store_true", help="b = 0")
     group.add_argument("--class-weight", metavar="W", help="'balanced', or as in 1:2,-1:0.5; multiplies C")
     group = parser.add_argument_group("the solution")
-    group.add_argument("--tol", type=positive, default=1e-3, help="relative duality gap to prove, 0.001")
+    group.add_argument("--tol", type=positive, default=1e-4, help="relative duality gap to prove, 0.0001")
     group.add_argument("--solver", default="auto", help="auto, dual_cd, interior_point, smo, pegasos, …")
     group.add_argument("--max-iter", type=whole(1), metavar="N", help="passes or steps at most")
-    group.add_argument("--seed", type=whole(0), default=0, help="of the order in which rows are visited")
+    group.add_argument(
+        "--seed", type=whole(0, (1 << 32) - 1), default=None, help="of the order in which rows are visited"
+    )
     group = parser.add_argument_group("large data, long runs")
     group.add_argument("--cache", nargs="?", const="", metavar="DIR", help="keep the rows as a store, DATA.store")
     group.add_argument("--checkpoint", metavar="DIR", help="save the state there, to go on after a stop")
@@ -63,42 +66,44 @@ def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
     from widemargin import model_liblinear
     from widemargin.checkpoint import Stopped
-    from widemargin.cli.evaluate import check_known, evaluated
     from widemargin.data import Rows
-    from widemargin.one_against_rest import OneAgainstRest, certificate_of, count_threads
+    from widemargin.one_against_rest import OneAgainstRest, count_threads
 
-    target, began = _target(options), time.perf_counter()
+    target = _target(options)
     _check_solver(options)
+    began = time.perf_counter()
     with _checkpoint(options) as (kept, state), _signals(kept) as training, training_data(options, target) as found:
         read_in = time.perf_counter() - began
-        labels = _labels_of(options.data, found.y)
-        assert found.y is not None
+        y, labels = _labels_of(options.data, found.y)
         if options.format == "liblinear":
             model_liblinear.check(options.loss, labels, target)
         tested = None
         if options.test is not None:  # its mistakes are found before the training, not after it
+            from widemargin.cli.evaluate import check_known
+
             tested = read_like(options.test, options, found.encoding, found.X.shape[1])
             check_known(tested.y, labels, options.test)
         task = OneAgainstRest(
             options.C,
             options.loss,
             not options.no_bias,
-            _class_weight(options.class_weight, labels, options.data),
+            _class_weight(options.class_weight, y, options.data),
             options.solver,
             options.tol,
             options.max_iter,
         )
+        task.check()
         threads = count_threads(options.threads or None)
         rows = found.X.with_threads(threads) if isinstance(found.X, Rows) else Rows(found.X, threads)
         began = time.perf_counter()
         try:
             with _about(options.data):
-                classes, problems = task.problems(rows, found.y, np.ones(rows.n))
+                classes, problems = task.problems(rows, y, np.ones(rows.n))
                 training.append(True)
                 fits = task.fit(
                     problems,
                     classes,
-                    seed=options.seed,
+                    seed=_draw(options.seed),
                     threads=threads,
                     verbose=int(sys.stderr.isatty()),
                     resumed=state,
@@ -113,14 +118,18 @@ def run(options: argparse.Namespace) -> int:
             note("interrupted; nothing was written" + ("" if kept is None else f", the last state is in {kept.file}"))
             return 130
         trained_in = time.perf_counter() - began
-        model = _model(options, found, fits, classes, task.class_weight, certificate_of(fits, classes))
+        model = _model(task, found, fits, classes)
         with writing(target):
             model.save(target, format=options.format)
         if kept is not None:
             kept.clear()
-        right = int((model.choose(model.scores(rows)) == found.y).sum())
+        right = int((model.choose(model.scores(rows)) == y).sum())
     report = _Report(options, rows, fits, model, target, (read_in, trained_in), right)
-    test = None if tested is None else evaluated(model, tested, options.test)
+    test = None
+    if tested is not None:
+        from widemargin.cli.evaluate import evaluated
+
+        test = evaluated(model, tested, options.test)
     if options.json:
         show_json({**report.as_json(), "test": None if test is None else test.to_json()})
     else:
@@ -128,23 +137,28 @@ def run(options: argparse.Namespace) -> int:
     return 0 if report.reached else 1
 
 
-def _model(
-    options: argparse.Namespace, found: Dataset, fits: list[Fit], classes: Any, weight: Any, proof: Any
-) -> LinearModel:
+def _draw(seed: int | None) -> int:
+    """What an estimator makes of that `random_state`."""
+    return 0 if seed is None else int(np.random.RandomState(seed).randint(np.iinfo(np.int32).max))
+
+
+def _model(task: OneAgainstRest, found: Dataset, fits: list[Fit], classes: Any) -> LinearModel:
     """The model, with the problem and the proof."""
     from widemargin.model import LinearModel, certificate_summary
+    from widemargin.one_against_rest import certificate_of
 
+    weight = task.class_weight
     return LinearModel(
         np.array([fit.w for fit in fits]),
         np.array([fit.b for fit in fits]),
         classes,
         feature_names=found.names,
         encoding=None if found.encoding is None else found.encoding.to_json(),
-        loss=options.loss,
-        C=options.C,
+        loss=task.loss,
+        C=task.C,
         certificate={
-            **certificate_summary(proof, classes, tol=options.tol),
-            "fit_intercept": not options.no_bias,
+            **certificate_summary(certificate_of(fits, classes), classes, tol=task.tol),
+            "fit_intercept": task.fit_intercept,
             "class_weight": [list(pair) for pair in weight.items()] if isinstance(weight, dict) else weight,
         },
     )
@@ -174,8 +188,8 @@ def _check_solver(options: argparse.Namespace) -> None:
         )
 
 
-def _labels_of(path: str, y: Any) -> Any:
-    """The classes; labels that are missing, all the same, or numbers to be predicted are refused."""
+def _labels_of(path: str, y: Any) -> tuple[Any, Any]:
+    """The labels and the classes; labels that are missing, all the same, or numbers to be predicted are refused."""
     from widemargin.data import DataError
 
     if y is None:
@@ -187,7 +201,7 @@ def _labels_of(path: str, y: Any) -> Any:
     if classes.dtype.kind == "f" and (classes % 1).any():
         what = f"the label {text_of(classes[np.argmax(classes % 1 != 0)].item())} is no class but a quantity"
         raise DataError.at(path, what, "give whole numbers or names as labels")
-    return classes
+    return y, classes
 
 
 @contextmanager
@@ -232,8 +246,8 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
             raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
         yield kept, kept.load()
     finally:
-        for directory in made:
-            with suppress(OSError):  # it is not empty, or not there any more
+        with suppress(OSError):  # if they are not empty
+            for directory in made:
                 directory.rmdir()
 
 
@@ -256,18 +270,18 @@ def _signals(kept: Any) -> Iterator[list[bool]]:
             signal.signal(one, handler)
 
 
-def _class_weight(text: str | None, labels: Any, path: str) -> Any:
+def _class_weight(text: str | None, y: Any, path: str) -> Any:
     """'balanced', or a weight per class, named as in the data."""
     if text is None or text == "balanced":
         return text
-    names = {text_of(label): label for label in labels.tolist()}
+    names = {text_of(label): label for label in set(y.tolist())}
     weights = {}
     for pair in text.split(","):
         name, _, weight = pair.rpartition(":")
         try:
             weights[names[name]] = positive(weight)
         except (KeyError, argparse.ArgumentTypeError):
-            known = ", ".join(list(names)[:8])
+            known = ", ".join(sorted(names)[:8])
             raise ValueError(
                 f"--class-weight {text}: {pair!r} is not CLASS:WEIGHT with a weight > 0; "
                 f"the classes of {path} are {known}"

@@ -1,0 +1,273 @@
+// The page: brings state, server and drawings together. A change is drawn in the next frame and sent at once.
+
+import { AlphaPlane } from "./alpha.js";
+import { Connection, Line } from "./api.js";
+import { Board } from "./board.js";
+import { readTable } from "./csv.js";
+import { Numbers } from "./numbers.js";
+import { PRESETS, preset } from "./presets.js";
+import { asPng, asSvg, download } from "./save.js";
+import { Store, fromAddress, viewOf } from "./state.js";
+import { Steps } from "./steps.js";
+import { html } from "./svg.js";
+
+const $ = (id) => document.getElementById(id);
+const TOUCH = matchMedia("(pointer: coarse), (max-width: 520px)");
+const TOUCH_HELP = "Tap to add a point, drag a point to move it. Choose the class and the tool above.";
+const HELP = "Click to add a point (Shift: the other class), drag to move it. With the keyboard: Tab to a point; arrows move it, N and P go on, D doubles, F changes class, Delete removes.";
+const store = new Store();
+let choices = null, fit = null, fitted = null;
+
+const banner = (text, kind = "bad", actions = []) => {
+  const root = $("banner");
+  root.hidden = !text;
+  root.className = kind;
+  root.replaceChildren(...(text ? [html("span", {}, text), ...actions] : []));
+};
+/** A message that can be closed; good news go by themselves. */
+let leaving = null;
+const notice = (text, kind) => {
+  clearTimeout(leaving);
+  banner(text, kind, [html("button", { type: "button", "aria-label": "Close the message", onclick: () => banner(null) }, "×")]);
+  if (kind === "quiet") leaving = setTimeout(() => { if ($("banner").className === "quiet") banner(null); }, 8000);
+};
+const connection = new Connection((text) => banner(text));
+
+const checked = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
+const status = (text) => { const wanted = text ?? (TOUCH.matches ? TOUCH_HELP : HELP); if ($("status").textContent !== wanted) $("status").textContent = wanted; };
+const board = new Board($("board"), store, { status, tool: () => checked("tool"), label: () => Number(checked("class")), choose: () => draw() });
+board.shown = { hulls: true, slack: true, alpha: true };
+
+// Drawing: at most once a frame.
+
+let waiting = false;
+function draw() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    board.draw(scene());
+    document.documentElement.dataset.drawn = fitted?.version ?? -1;
+  });
+}
+
+function scene() {
+  if (store.tab === "steps") return steps.scene();
+  if (store.tab === "alpha") return alpha.scene();
+  if (!fit || !fitted) return {};
+  const ids = fitted.ids;
+  const name = (indices) => indices?.map((k) => ids[k]);
+  const facts = fit.w ? new Map(ids.map((id, k) => [id, { alpha: fit.alpha?.[k] ?? null, xi: fit.xi[k], margin: fit.margins[k], kind: fit.kinds[k] }])) : null;
+  return { facts, line: fit.w ? { w: fit.w, b: fit.b } : null, band: true, nearest: fit.nearest,
+    hulls: fit.hulls && { positive: name(fit.hulls.positive), negative: name(fit.hulls.negative) }, proof: fit.inseparable && proofOf(fit.inseparable, fitted.points) };
+}
+
+/** The proof that no line separates: rays from the star to the points whose weighted mean it is. */
+function proofOf({ point, positive, positive_weights: u, negative, negative_weights: v }, points) {
+  const through = negative.length > 0, at = through ? point : [0, 0];
+  const ray = (index, weight, side, sign = 1) => ({ from: at, to: [sign * points[index].x, sign * points[index].y], weight, side });
+  if (through) return { point: at, rays: [...positive.map((k, j) => ray(k, u[j], "blue")), ...negative.map((k, j) => ray(k, v[j], "orange"))] };
+  const rays = positive.map((k, j) => ray(k, u[j], points[k].s > 0 ? "blue" : "orange", points[k].s));
+  return { point: at, rays, mirrored: points.filter((p) => p.s < 0).map((p) => [-p.x, -p.y]) };
+}
+
+// Questions to the server.
+
+const numbers = new Numbers($("numbers"), $("verdict"), $("why"), () => store.change({ model: "soft" }));
+let steps = null, alpha = null;
+const fitLine = new Line(connection, "api/fit",
+  () => ({ request: store.asked(), version: store.version, ids: store.points.map((p) => p.id), points: store.points, model: store.model }),
+  (answer, asked) => {
+    [fit, fitted] = [answer, asked];
+    numbers.show(fit, choices.models[asked.model].certified);
+    draw();
+  });
+const stepsLine = new Line(connection, "api/steps", () => (store.tab === "steps" ? { request: steps.request(), points: store.points } : null), (answer, asked) => { steps.receive(answer, asked.points); draw(); });
+const alphaLine = new Line(connection, "api/hildreth",
+  () => { if (store.tab !== "alpha") return null; const request = alpha.request(); if (!request) { alpha.missing(); return null; } return { request }; },
+  (answer, asked) => { alpha.receive(answer, asked.request); draw(); });
+
+// Controls.
+
+function fillSolvers() {
+  const solvers = Object.entries(choices.models[store.model].solvers);
+  $("solver").replaceChildren(...solvers.map(([name, title]) => html("option", { value: name }, title)));
+  $("solver").dataset.model = store.model;
+}
+
+let synced = "";
+function sync() {
+  const { model: name, solver, C, bias, tab, first, second, seed, steps: count, past, future, points } = store;
+  const now = [name, solver, C, bias, tab, first, second, seed, count, past.length, future.length, points.length > 0].join();
+  if (now === synced) return; // a drag changes none of them
+  synced = now;
+  const model = choices.models[store.model];
+  if ($("solver").dataset.model !== store.model) fillSolvers();
+  $("model").value = store.model;
+  $("solver").value = store.solver;
+  $("solver").disabled = Object.keys(model.solvers).length < 2;
+  const wanted = Math.log10(store.C);
+  if (Math.abs(Number($("C").value) - wanted) > 0.03) $("C").value = wanted;
+  const played = steps.names.map((name) => choices.algorithms[name]);
+  const acts = { fit: Boolean(model.strength), steps: played.some((one) => one.strength), alpha: store.model !== "hard" }[store.tab];
+  $("C").disabled = !acts;
+  $("C-value").textContent = acts ? String(store.C) : store.model === "hard" && store.tab !== "steps" ? "∞" : "–";
+  $("field-C").title = store.tab === "fit" ? model.strength : "";
+  $("bias").checked = store.bias;
+  $("bias").disabled = store.tab === "steps" && (played.some((one) => one.bias === "none") || played.every((one) => one.bias === "always"));
+  $("model-hint").textContent = [model.hint, model.strength].filter(Boolean).join(" ");
+  for (const id of ["field-model", "field-solver"]) $(id).hidden = store.tab === "steps" || (store.tab === "alpha" && id === "field-solver");
+  $("field-bias").hidden = store.tab === "alpha";
+  $("undo").disabled = !store.past.length;
+  $("redo").disabled = !store.future.length;
+  $("clear").disabled = !store.points.length;
+  for (const tab of ["fit", "steps", "alpha"]) {
+    const on = store.tab === tab;
+    $(`tab-${tab}`).setAttribute("aria-selected", on);
+    $(`tab-${tab}`).tabIndex = on ? 0 : -1;
+    $(`panel-${tab}`).hidden = !on;
+    $(`legend-${tab}`).hidden = !on;
+  }
+  steps.sync();
+}
+
+const settled = debounce(() => {
+  const address = store.toAddress();
+  if (location.hash !== address) history.replaceState(null, "", address);
+  document.documentElement.dataset.settled = store.version;
+}, 250);
+
+let asked = { version: -1 };
+store.onChange(() => {
+  document.documentElement.dataset.version = store.version;
+  sync();
+  draw();
+  settled();
+  const extra = [store.tab, store.first, store.second, store.seed, store.steps].join();
+  if (asked.version !== store.version) fitLine.ask();
+  if (asked.version !== store.version || asked.extra !== extra) {
+    if (store.tab === "steps") stepsLine.ask();
+    if (store.tab === "alpha") alphaLine.ask();
+  }
+  asked = { version: store.version, extra };
+  if (!store.gesture && steps.rough) steps.survey();
+});
+
+function debounce(act, time) {
+  let timer = null;
+  return () => { clearTimeout(timer); timer = setTimeout(act, time); };
+}
+
+const start = (name) => { const found = preset(name); store.change(found); $("preset").value = name; };
+
+function listen() {
+  $("preset").append(html("option", { value: "", disabled: true, selected: true }, "choose…"), ...Object.entries(PRESETS).map(([name, [title]]) => html("option", { value: name }, title)));
+  $("preset").addEventListener("change", () => start($("preset").value));
+  $("model").append(...Object.entries(choices.models).map(([name, { title }]) => html("option", { value: name }, title)));
+  $("model").addEventListener("change", () => { const model = $("model").value; store.change({ model, solver: choices.models[model].solvers[store.solver] ? store.solver : "auto" }); });
+  $("solver").addEventListener("change", () => store.change({ solver: $("solver").value }));
+  $("C").addEventListener("pointerdown", () => { store.begin(); addEventListener("pointerup", () => store.end(), { once: true }); });
+  $("C").addEventListener("input", () => store.change({ C: Number((10 ** Number($("C").value)).toPrecision(3)) }));
+  $("bias").addEventListener("change", () => store.change({ bias: $("bias").checked }));
+  $("undo").addEventListener("click", () => store.undo());
+  $("redo").addEventListener("click", () => store.redo());
+  $("clear").addEventListener("click", () => store.change({ points: [] }));
+  $("zoom-in").addEventListener("click", () => board.zoom(1 / 1.3));
+  $("zoom-out").addEventListener("click", () => board.zoom(1.3));
+  $("zoom-fit").addEventListener("click", () => store.change({ view: viewOf(store.points) }));
+  for (const what of ["hulls", "slack", "alpha"]) $(`show-${what}`).addEventListener("change", (event) => { board.shown[what] = event.target.checked; draw(); });
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  tabs.forEach((tab, k) => {
+    tab.addEventListener("click", () => store.change({ tab: tab.id.slice(4) }));
+    tab.addEventListener("keydown", (event) => {
+      const to = { ArrowRight: k + 1, ArrowLeft: k - 1 }[event.key];
+      if (to === undefined) return;
+      const next = tabs[(to + tabs.length) % tabs.length];
+      store.change({ tab: next.id.slice(4) });
+      next.focus();
+    });
+  });
+  addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || /^(text|number)$/.test(event.target.type)) return;
+    const key = event.key.toLowerCase();
+    if (key === "z" || key === "y") { event.preventDefault(); (key === "y" || event.shiftKey ? store.redo() : store.undo()); }
+  });
+  addEventListener("hashchange", () => open(location.hash));
+  $("load").addEventListener("click", () => $("file").click());
+  $("file").addEventListener("change", async () => { const [file] = $("file").files; $("file").value = ""; if (file) load(file); });
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => { event.preventDefault(); const [file] = event.dataTransfer.files; if (file) load(file); });
+  $("share").addEventListener("click", share);
+  $("save-svg").addEventListener("click", () => download(asSvg($("board")), "widemargin.svg", "image/svg+xml"));
+  $("save-png").addEventListener("click", async () => download(await asPng($("board")), "widemargin.png"));
+  $("save-code").addEventListener("click", showCode);
+  $("code-close").addEventListener("click", () => $("code-dialog").close());
+  $("code-copy").addEventListener("click", async () => { if (await copied($("code").textContent)) $("code-copy").textContent = "Copied"; });
+  $("code-save").addEventListener("click", () => download($("code").textContent, "fit.py", "text/x-python"));
+  $("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
+  board.onResize = () => { draw(); if (steps.answer) { steps.survey(); steps.show(); } alpha.show(); };
+}
+
+async function load(file) {
+  if (file.size > 5e6) return notice(`${file.name} has ${Math.round(file.size / 1e6)} MB; a file of ${choices.most} points is much smaller. Cut it down.`, "bad");
+  try {
+    const { points, told } = readTable(await file.text(), choices.most, Number(checked("class")));
+    store.change({ points, view: viewOf(points) });
+    notice(`${file.name}: ${told}`, "quiet");
+  } catch (error) { notice(`${file.name}: ${error.message}`, "bad"); }
+}
+
+async function copied(text) {
+  try { await navigator.clipboard.writeText(text); return true; } catch { return false; }
+}
+
+async function share() {
+  history.replaceState(null, "", store.toAddress());
+  const done = await copied(location.href);
+  notice(done ? "The link is copied: it brings back these points and settings." : "The address above holds these points and settings: copy it.", "quiet");
+}
+
+async function showCode() {
+  try {
+    const { answer } = await connection.post("api/code", store.asked());
+    $("code").textContent = answer.code ?? answer.error;
+    $("code-copy").textContent = "Copy";
+    $("code-dialog").showModal();
+  } catch { connection.lose(); }
+}
+
+const isDark = () => document.documentElement.dataset.theme === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  try { localStorage.setItem("widemargin-theme", theme); } catch { /* private window */ }
+}
+
+/** Take over the state that an address holds; true if it holds one. */
+function open(hash) {
+  if (hash === store.toAddress()) return true;
+  try {
+    const found = fromAddress(hash, choices);
+    if (found) store.change(found);
+    return Boolean(found);
+  } catch (error) {
+    notice(error.message, "bad");
+    return false;
+  }
+}
+
+async function begin() {
+  try { const theme = localStorage.getItem("widemargin-theme"); if (theme) document.documentElement.dataset.theme = theme; } catch { /* private window */ }
+  try { choices = await (await fetch("api/choices")).json(); } catch { return banner("The server does not answer. Start it again, and reload this page."); }
+  board.most = choices.most;
+  steps = new Steps($("panel-steps"), store, choices.algorithms, draw);
+  alpha = new AlphaPlane($("panel-alpha"), store, draw, () => start("two"));
+  alpha.line = alphaLine;
+  listen();
+  board.resize();
+  if (!open(location.hash)) start("blobs");
+  store.past = [];
+  sync();
+  document.documentElement.dataset.ready = "yes";
+}
+
+begin();

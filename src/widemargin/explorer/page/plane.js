@@ -1,0 +1,119 @@
+// A plane of two variables: contours of a function over it, and the path of an algorithm.
+
+import { Frame, round, ticks } from "./frame.js";
+import { make, pool, set } from "./svg.js";
+
+const GRID = 40, ROUGH_GRID = 20;
+const SHARES = [0.015, 0.05, 0.11, 0.19, 0.29, 0.41, 0.55, 0.7, 0.86];
+
+export class Plane {
+  /** `names` are the axes' names. */
+  constructor(svg, names) {
+    Object.assign(this, { svg, names });
+    this.back = make("rect", { class: "back", width: "100%", height: "100%" }, svg);
+    this.region = make("polygon", { class: "region", display: "none" }, svg);
+    this.contours = make("g", { class: "contours" }, svg);
+    this.axes = make("g", { class: "grid" }, svg);
+    this.tickLabels = make("g", { class: "ticks" }, svg);
+    this.path = make("polyline", { class: "path" }, svg);
+    this.dots = make("g", { class: "dots" }, svg);
+    this.best = make("path", { class: "best", d: "M-6 0H6M0-6V6", display: "none" }, svg);
+    this.now = make("circle", { class: "now", r: 5.5, display: "none" }, svg);
+  }
+
+  view(view) { this.seen = view; }
+
+  get frame() {
+    const box = this.svg.getBoundingClientRect();
+    const [width, height] = [box.width || 260, box.height || 220];
+    set(this.svg, { viewBox: `0 0 ${round(width)} ${round(height)}` });
+    return new Frame(width, height, this.seen);
+  }
+
+  /** Contours of f over the frame, at set shares of its heights; rough ones while something is dragged. */
+  survey(f, rough = false) {
+    const frame = this.frame, cell = Math.min(frame.width, frame.height) / (rough ? ROUGH_GRID : GRID);
+    const nx = Math.round(frame.width / cell), ny = Math.round(frame.height / cell);
+    const value = [];
+    for (let j = 0; j <= ny; j++) for (let i = 0; i <= nx; i++) value.push(f(...frame.world((i * frame.width) / nx, (j * frame.height) / ny)));
+    const sorted = Float64Array.from(value.filter(Number.isFinite)).sort();
+    const levels = sorted.length ? SHARES.map((share) => sorted[Math.floor(share * (sorted.length - 1))]) : [];
+    pool(this.contours, "path", levels, (level, k) => ({ d: trace(value, nx, ny, frame, level), "stroke-opacity": round(0.95 - 0.08 * k) }));
+  }
+
+  /** Axes, the path up to step t, and the best point. */
+  draw(path, t, best, region = null) {
+    const frame = this.frame;
+    const marks = ticks(frame.left, frame.right, frame.width / 70), up = ticks(frame.bottom, frame.top, frame.height / 60);
+    pool(this.axes, "line", [0, 1], (k) => (k ? { x1: 0, x2: frame.width, y1: round(frame.y(0)), y2: round(frame.y(0)), class: "axis" } : { x1: round(frame.x(0)), x2: round(frame.x(0)), y1: 0, y2: frame.height, class: "axis" }));
+    const text = (value) => String(value).replace("-", "−");
+    const free = (x, y) => !(x > frame.width - 34 && y > frame.height - 30) && !(x < 40 && y < 26);
+    const labels = [
+      ...marks.map((x) => [frame.x(x), frame.height - 5, text(x), "middle"]).filter(([x]) => x > 30 && x < frame.width - 36),
+      ...up.map((y) => [5, frame.y(y) + 4, text(y), "start"]).filter(([, y]) => y > 30 && y < frame.height - 16)].filter(([x, y]) => free(x, y));
+    pool(this.tickLabels, "text", [...labels, [frame.width - 6, frame.height - 5, this.names[0], "end"], [5, 15, this.names[1], "start"]], ([x, y, t, anchor]) => ({ x: round(x), y: round(y), text: t, "text-anchor": anchor }));
+    const shown = path.slice(0, t + 1);
+    const far = (value) => Math.max(-1e5, Math.min(1e5, value));
+    const at = ([u, v]) => [far(frame.x(u)), far(frame.y(v))].map(round);
+    set(this.path, { points: shown.map((p) => at(p).join(",")).join(" ") });
+    pool(this.dots, "circle", shown.length <= 60 ? shown.slice(0, -1) : [], (p) => ({ cx: at(p)[0], cy: at(p)[1], r: 2 }));
+    const last = shown.at(-1);
+    set(this.now, last ? { cx: at(last)[0], cy: at(last)[1], display: null } : { display: "none" });
+    set(this.best, best ? { transform: `translate(${at(best).join(" ")})`, display: null } : { display: "none" });
+    set(this.region, region ? { points: region.map((p) => at(p).join(",")).join(" "), display: null } : { display: "none" });
+  }
+}
+
+/** Marching squares: the pieces of the curve f = level, one after the other. */
+function trace(value, nx, ny, frame, level) {
+  const parts = [], dx = frame.width / nx, dy = frame.height / ny;
+  const cross = (a, b) => (level - a) / (b - a);
+  for (let j = 0; j < ny; j++) {
+    for (let i = 0; i < nx; i++) {
+      const k = j * (nx + 1) + i, a = value[k], b = value[k + 1], c = value[k + nx + 2], d = value[k + nx + 1];
+      const ends = [];
+      if (a < level !== b < level) ends.push([i + cross(a, b), j]);
+      if (b < level !== c < level) ends.push([i + 1, j + cross(b, c)]);
+      if (d < level !== c < level) ends.push([i + cross(d, c), j + 1]);
+      if (a < level !== d < level) ends.push([i, j + cross(a, d)]);
+      for (let e = 0; e + 1 < ends.length; e += 2) parts.push(`M${round(ends[e][0] * dx)} ${round(ends[e][1] * dy)}L${round(ends[e + 1][0] * dx)} ${round(ends[e + 1][1] * dy)}`);
+    }
+  }
+  return parts.join("");
+}
+
+/** The objective of w at its best bias: ½‖w‖² (or not) + strength Σ loss(y(w·x + b)). */
+export function objective({ loss, penalised, strength, bias }, points) {
+  const n = points.length, scores = new Float64Array(n), turns = new Float64Array(n);
+  const positive = points.filter((p) => p.s > 0).length;
+  let near = 0;
+  const kink = loss === "perceptron" ? 0 : 1;
+  const value = { hinge: (m) => Math.max(0, 1 - m), perceptron: (m) => Math.max(0, -m), squared: (m) => (1 - m) ** 2, logistic: (m) => (m > 0 ? Math.log1p(Math.exp(-m)) : -m + Math.log1p(Math.exp(m))) }[loss];
+  const bestBias = () => {
+    if (loss === "squared") { let sum = 0; for (let i = 0; i < n; i++) sum += points[i].s - scores[i]; return sum / n; }
+    if (loss === "logistic") {
+      for (let round = 0; round < 6; round++) {
+        let slope = 0, curve = 1e-9;
+        for (let i = 0; i < n; i++) { const q = 1 / (1 + Math.exp(points[i].s * (scores[i] + near))); slope -= points[i].s * q; curve += q * (1 - q); }
+        near -= Math.max(-2, Math.min(2, slope / curve));
+      }
+      return near;
+    }
+    for (let i = 0; i < n; i++) turns[i] = points[i].s * kink - scores[i];
+    turns.sort();
+    return (turns[positive - 1] + turns[positive]) / 2;
+  };
+  return (u, v) => {
+    for (let i = 0; i < n; i++) scores[i] = u * points[i].x + v * points[i].y;
+    const b = bias ? bestBias() : 0;
+    let sum = 0;
+    for (let i = 0; i < n; i++) sum += value(points[i].s * (scores[i] + b));
+    return strength * sum + (penalised ? (u * u + v * v) / 2 : 0);
+  };
+}
+
+/** The next round number: planes change their scale in steps, not with every move. */
+export function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 1.5, 2, 3, 4, 6, 8, 10].find((k) => k * power >= value * (1 - 1e-9)) * power;
+}

@@ -1,0 +1,116 @@
+// The state of the page: points and settings, their history, and their place in the address.
+
+export const START = { model: "soft", solver: "auto", C: 1, bias: true, view: { cx: 0, cy: 0, span: 8 }, points: [],
+  tab: "fit", first: "pegasos", second: "dual_cd", seed: 0, steps: 200 };
+const KEPT = ["points", "model", "solver", "C", "bias"];
+const MOST_UNDO = 300;
+let nextId = 1;
+
+export const point = (x, y, s) => ({ id: nextId++, x, y, s });
+export const tidy = (value) => Math.round(value * 1000) / 1000;
+
+export class Store {
+  constructor() {
+    Object.assign(this, structuredClone(START));
+    this.version = 0;
+    this.listeners = [];
+    this.past = [];
+    this.future = [];
+    this.gesture = null;
+  }
+
+  onChange(listener) { this.listeners.push(listener); }
+
+  /** Change something. What can be undone goes on the history, a gesture (a drag) as one entry. */
+  change(change) {
+    const before = this.snapshot();
+    Object.assign(this, typeof change === "function" ? change(this) ?? {} : change);
+    const kept = KEPT.some((key) => before[key] !== this[key]);
+    if (kept) {
+      this.version++;
+      this.future = [];
+      if (!this.gesture) this.push(before);
+      else this.gesture.changed = true;
+    }
+    this.tell(kept);
+  }
+
+  snapshot() { return Object.fromEntries(KEPT.map((key) => [key, this[key]])); }
+  push(entry) { this.past.push(entry); if (this.past.length > MOST_UNDO) this.past.shift(); }
+  begin() { this.gesture = { before: this.snapshot(), changed: false }; }
+  end() {
+    if (this.gesture?.changed) this.push(this.gesture.before);
+    this.gesture = null;
+    this.tell(false);
+  }
+
+  undo() { this.travel(this.past, this.future); }
+  redo() { this.travel(this.future, this.past); }
+  travel(from, to) {
+    if (!from.length || this.gesture) return;
+    to.push(this.snapshot());
+    Object.assign(this, from.pop());
+    this.version++;
+    this.tell(true);
+  }
+
+  tell(kept) { for (const listener of this.listeners) listener(kept); }
+
+  /** The points as a request sends them. */
+  asked() {
+    const { points, model, solver, C, bias } = this;
+    return { points: points.map((p) => [p.x, p.y]), labels: points.map((p) => p.s), model, solver, C, bias };
+  }
+
+  toAddress() {
+    const { view: v } = this;
+    const parts = { m: this.model, s: this.solver, C: this.C, b: this.bias ? 1 : 0,
+      v: [v.cx, v.cy, v.span].map((value) => Number(value.toPrecision(6))).join(","), t: this.tab,
+      a: this.second ? `${this.first},${this.second}` : this.first, r: this.seed, n: this.steps,
+      p: this.points.map((p) => `${p.x},${p.y}${p.s > 0 ? "a" : "b"}`).join("") };
+    return "#" + Object.entries(parts).map(([key, value]) => `${key}=${value}`).join("&");
+  }
+}
+
+/** The state that an address holds, or null; throws where it holds something else. */
+export function fromAddress(hash, choices) {
+  if (hash.length < 2) return null;
+  const parts = new URLSearchParams(hash.slice(1));
+  if (!parts.has("p")) throw new Error("This link holds no points.");
+  const wrong = (what) => new Error(`This link is damaged: ${what} cannot be read.`);
+  const number = (text, low, high, what) => {
+    const value = Number(text);
+    if (text === "" || text === null || !(value >= low && value <= high)) throw wrong(what);
+    return value;
+  };
+  const text = parts.get("p"), points = [];
+  const pattern = /([-+.\de]+),([-+.\de]+)([ab])/y;
+  while (pattern.lastIndex < text.length) {
+    const found = pattern.exec(text);
+    if (!found) throw wrong(`point ${points.length + 1}`);
+    points.push(point(number(found[1], -1e6, 1e6, "a point"), number(found[2], -1e6, 1e6, "a point"), found[3] === "a" ? 1 : -1));
+  }
+  if (points.length > choices.most) throw wrong(`${points.length} points are too many;`);
+  const model = parts.get("m") ?? START.model;
+  if (!choices.models[model]) throw wrong("the model");
+  const solver = parts.get("s") ?? "auto";
+  const [cx, cy, span] = (parts.get("v") ?? "0,0,8").split(",");
+  const [first, second] = (parts.get("a") ?? "pegasos,dual_cd").split(",");
+  if (![first, ...(second ? [second] : [])].every((name) => choices.algorithms[name])) throw wrong("the algorithm");
+  const tab = parts.get("t") ?? "fit";
+  if (!["fit", "steps", "alpha"].includes(tab)) throw wrong("the panel");
+  return { points, model, solver: choices.models[model].solvers[solver] ? solver : "auto",
+    C: number(parts.get("C") ?? "1", 1e-6, 1e10, "C"), bias: parts.get("b") !== "0", tab, first, second: second ?? "",
+    seed: Math.trunc(number(parts.get("r") ?? "0", 0, 2 ** 31, "the seed")),
+    steps: Math.trunc(number(parts.get("n") ?? "200", 1, 2000, "the number of steps")),
+    view: { cx: number(cx, -1e6, 1e6, "the view"), cy: number(cy, -1e6, 1e6, "the view"), span: number(span, 1e-6, 1e7, "the view") } };
+}
+
+/** A view that shows all of these points with room around them. */
+export function viewOf(points) {
+  if (!points.length) return { ...START.view };
+  const xs = points.map((p) => p.x), ys = points.map((p) => p.y);
+  const [left, right] = [Math.min(...xs), Math.max(...xs)], [low, high] = [Math.min(...ys), Math.max(...ys)];
+  const span = 1.35 * Math.max(right - left, high - low);
+  return { cx: (left + right) / 2, cy: (low + high) / 2, span: span > 0 ? Math.max(span, 1e-3) : 2 };
+}

@@ -1,0 +1,447 @@
+"""The explorer's server: it answers what the estimators and the textbook say, and refuses what it must not serve."""
+
+import asyncio
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull
+
+import widemargin
+from loopback import Loopback
+from oracles import noisy
+from widemargin import InseparableError, LinearSVM, textbook
+from widemargin.explorer import fitting, serve, server
+from widemargin.explorer.fitting import OvertakenError, fit, hull
+from widemargin.explorer.models import EXACT, MODELS, Choice
+from widemargin.explorer.playing import ALGORITHMS
+
+TOKEN = "a-token-for-tests"
+SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+LABELS = [1, 1, -1, -1]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A server on loopback, and how to ask it."""
+    with Loopback(TOKEN) as running:
+        yield running
+
+
+def ask(client, what, body, **headers):
+    """An answer of the API, and its status."""
+    reply = client.post(f"/{TOKEN}/api/{what}", json.dumps(body), {"content-type": "application/json", **headers})
+    return reply.status, json.loads(reply.text)
+
+
+def crowd(n=60, seed=0):
+    """Points of two classes that overlap, as a request sends them."""
+    X, y = noisy(n, 2, seed=seed)
+    return X, y, {"points": X.tolist(), "labels": [int(label) for label in y]}
+
+
+def separated(n=40):
+    """Points of two classes that a line separates."""
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    X = rng.normal(size=(n, 2)) * 0.4 + y[:, None]
+    return X, y, {"points": X.tolist(), "labels": [int(label) for label in y]}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "reason"),
+    [
+        ("/", {}, "token"),
+        ("/api/choices", {}, "token"),
+        ("/wrong-token/", {}, "token"),
+        (f"/{TOKEN[:-1]}/", {}, "token"),
+        (f"/{TOKEN}%C3%A9/", {}, "token"),
+        (f"/{TOKEN}/", {"origin": "http://elsewhere.example"}, "elsewhere.example"),
+        (f"/{TOKEN}/", {"origin": "http://127.0.0.1:1"}, "are not served"),
+        (f"/{TOKEN}/", {"origin": "null"}, "are not served"),
+        (f"/{TOKEN}/", {"sec-fetch-site": "cross-site"}, "another site"),
+        (f"/{TOKEN}/", {"host": "rebound.example"}, "rebound.example"),
+        (f"/{TOKEN}/", {"host": "127.0.0.1:1"}, "host"),
+    ],
+)
+def test_strangers_are_refused(client, path, headers, reason):
+    """Without the token, from another origin or for another host: 403 and one line that says why, for GET and POST."""
+    for reply in (client.get(path, headers), client.post(path + "api/fit", "{}", headers)):
+        assert reply.status == 403
+        assert reason in json.loads(reply.text)["error"]
+        assert reply.text.count("\n") == 1
+        assert TOKEN not in reply.text
+
+
+def test_our_own_origin_is_served(client):
+    """The page's own requests carry its origin, and localhost is a name for the same place."""
+    body = {"points": SQUARE, "labels": LABELS}
+    here, name = f"127.0.0.1:{client.port}", f"localhost:{client.port}"
+    assert ask(client, "fit", body, origin=f"http://{here}", **{"sec-fetch-site": "same-origin"})[0] == 200
+    assert ask(client, "fit", body, host=name, origin=f"http://{name}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        (b"", 400, "no JSON"),
+        (b"{'points'", 400, "no JSON"),
+        (b"\xff\xfe\x00", 400, "no JSON"),
+        (b"[" * 100_000, 400, "no JSON"),
+        (b"[1, 2]", 400, "JSON object"),
+        (b'{"points": [[NaN, 0]], "labels": [1]}', 400, "NaN"),
+        (b'{"points": [[0, -Infinity]], "labels": [1]}', 400, "-Infinity"),
+        (b'{"points": [[0, 1e999]], "labels": [1]}', 400, "points[0]"),
+        (b'{"points": [[0, 1' + b"0" * 400 + b']], "labels": [1]}', 400, "points[0]"),
+        (b'{"points": [[0, true]], "labels": [1]}', 400, "points[0]"),
+        (b'{"points": [[0]], "labels": [1]}', 400, "pair"),
+        (b'{"points": 3, "labels": [1]}', 400, "lists"),
+        (b'{"points": [[0, 0]], "labels": [1, 1]}', 400, "one label for each"),
+        (b'{"points": [[0, 0]], "labels": [2]}', 400, "labels[0]"),
+        (b'{"points": [[0, 0]], "labels": [true]}', 400, "labels[0]"),
+        (b'{"points": [], "labels": [], "model": "\\ud800"}', 400, "choose from hard"),
+        (b'{"points": [], "labels": [], "model": ["soft"]}', 400, "choose from hard"),
+        (b'{"points": [], "labels": [], "model": "hard", "solver": "pegasos"}', 400, "choose from auto"),
+        (b'{"points": [], "labels": [], "C": 0}', 400, "C is 0"),
+        (b'{"points": [], "labels": [], "C": NaN}', 400, "NaN"),
+        (b'{"points": [], "labels": [], "bias": 1}', 400, "true or false"),
+        (b'{"points": [], "labels": [], "tab": 3, "turn": 1}', 400, "turn"),
+        (json.dumps({"points": [[0, 0]] * 2001, "labels": [1] * 2001}).encode(), 413, "at most 2,000"),
+        (b'{"points": [' + b"[0,0]," * 1_000_000 + b"[0,0]]}", 413, "2,000 points"),
+    ],
+)
+def test_junk_is_refused_with_a_reason(client, body, status, reason):
+    """NaN, too many points, no JSON, wrong types: one line of JSON that names what is wrong; then a fit as ever."""
+    reply = client.post(f"/{TOKEN}/api/fit", body, {"content-type": "application/json"})
+    assert reply.status == status
+    assert reason in json.loads(reply.text)["error"]
+    assert reply.text.count("\n") == 1
+    assert ask(client, "fit", {"points": SQUARE, "labels": LABELS})[1]["w"] == pytest.approx([1, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("what", "body", "reason"),
+    [
+        ("steps", {"algorithms": ["newton"]}, "an algorithm"),
+        ("steps", {"algorithms": []}, "one or two"),
+        ("steps", {"algorithms": ["pegasos"] * 3}, "one or two"),
+        ("steps", {"algorithms": ["pegasos"], "steps": 10**6}, "steps"),
+        ("steps", {"algorithms": ["pegasos"], "seed": -1}, "seed"),
+        ("hildreth", {"Q": [[1, 2], [3, 1]], "b": [0, 0]}, "symmetric"),
+        ("hildreth", {"Q": [[1, 5], [5, 1]], "b": [0, 0]}, "negative eigenvalue"),
+        ("hildreth", {"Q": [[1]], "b": [0, 0]}, "two numbers"),
+        ("hildreth", {"Q": [[0, 0], [0, 0]], "b": [-1, 0]}, "unbounded"),
+        ("hildreth", {"Q": [[1, 0], [0, 1]], "b": [-1, 0], "order": "up"}, "order"),
+        ("code", {"model": "tree"}, "model"),
+    ],
+)
+def test_other_questions_are_checked_too(client, what, body, reason):
+    """Every endpoint names what is wrong with its own parameters."""
+    status, answer = ask(client, what, {"points": SQUARE, "labels": LABELS, **body})
+    assert status == 400
+    assert reason in answer["error"]
+
+
+def test_a_large_body_is_refused_before_it_is_read():
+    """The answer is sent before a byte is read of a body that says its size, and at the limit of one that does not;
+    of an endless body no more than the server's limit is dropped.
+    """
+    app, read, sent = server.build_app(TOKEN, 1), [], []
+
+    async def receive():
+        read.append(len(sent))
+        return {"type": "http.request", "body": b"x" * 1_000_000, "more_body": True}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1:1"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": f"/{TOKEN}/api/fit", "query_string": b"", "http_version": "1.1"}
+    asyncio.run(app({**scope, "headers": [*headers, (b"content-length", b"100000000")]}, receive, send))
+    assert sent[0]["status"] == 413
+    assert min(read) == 2  # the answer's head and body were sent before
+    assert len(read) == server.DROPPED / 1_000_000
+    sent.clear()
+    read.clear()
+    asyncio.run(app({**scope, "headers": headers}, receive, send))
+    assert sent[0]["status"] == 413
+    assert read.count(0) == 2  # as much as the limit, and the piece that went beyond it
+
+
+def test_who_sends_100_megabytes_hears_why(client):
+    """A client that reads nothing before it has sent all: it gets the reason, and the server goes on."""
+    reply = client.post(f"/{TOKEN}/api/fit", bytes(100_000_000), {"content-type": "application/json"})
+    assert reply.status == 413
+    assert "larger than" in json.loads(reply.text)["error"]
+    assert client.get(f"/{TOKEN}/api/alive").status == 200
+
+
+def test_other_types_and_methods_are_refused(client):
+    """A form's body, GET where POST is meant, files that are not part of the page: refused by name."""
+    assert client.post(f"/{TOKEN}/api/fit", "a=1", {}).status == 415
+    assert client.get(f"/{TOKEN}/api/fit").status == 405
+    for path in ("nothing", "../server.py", "%2e%2e/server.py", "page/main.js"):
+        assert client.get(f"/{TOKEN}/{path}").status == 404
+
+
+def test_the_page_needs_nothing_from_elsewhere(client):
+    """Every file that the page names is served with its type, and none of them names another host."""
+    home = client.get(f"/{TOKEN}/")
+    assert "script-src 'self'" in home.headers["content-security-policy"]
+    assert home.headers["referrer-policy"] == "no-referrer"
+    seen, waiting = {}, re.findall(r'(?:src|href)="([^"]+)"', home.text)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            reply = client.get(f"/{TOKEN}/{name}")
+            assert reply.status == 200, name
+            seen[name] = reply.text
+            waiting += re.findall(r'from "\./([^"]+)"', reply.text)
+    assert set(seen) | {"index.html"} == {file.name for file in server.PAGE.iterdir()}
+    for text in (home.text, *seen.values()):
+        assert set(re.findall(r"https?://[^/\"'\s]*", text)) <= {"http://www.w3.org"}
+
+
+@pytest.mark.parametrize(("model", "solver"), [(model, solver) for model in MODELS for solver in MODELS[model].solvers])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_equal_the_estimators(client, model, solver, bias):
+    """For every model and solver the page gets the line, α and gap that the estimator's own fit has, to the bit."""
+    X, y, body = separated() if model == "hard" else crowd()
+    status, answer = ask(client, "fit", {**body, "model": model, "solver": solver, "C": 0.5, "bias": bias})
+    assert status == 200
+    expected = Choice(model, solver, 0.5, bias).estimator().fit(X, y)
+    np.testing.assert_array_equal(answer["w"], expected.coef_[0])
+    assert answer["b"] == expected.intercept_[0]
+    margins = y * (X @ expected.coef_[0] + expected.intercept_[0])
+    np.testing.assert_allclose(answer["xi"], np.maximum(0, 1 - margins), atol=1e-12)
+    assert answer["misclassified"] == (margins <= 0).sum()
+    if MODELS[model].loss:
+        proof = expected.certificate_
+        assert (answer["primal"], answer["dual"], answer["gap"]) == tuple(
+            value if np.isfinite(value) else None for value in (proof.primal, proof.dual, proof.gap)
+        )
+        assert [row["count"] for row in answer["kkt"]] == [kind.count for kind in proof.kkt]
+        np.testing.assert_array_equal(answer["alpha"], proof.alpha)
+
+
+def test_the_kinds_of_points_are_those_of_the_certificate(client):
+    """As many points inside, beyond and on the edge as the certificate counts."""
+    X, y, body = crowd(120)
+    answer = ask(client, "fit", {**body, "C": 0.3})[1]
+    proof = LinearSVM(C=0.3, tol=EXACT).fit(X, y).certificate_
+    assert answer["kinds"].count("wrong") == proof.misclassified > 0
+    assert answer["kinds"].count("inside") == proof.violations - proof.misclassified > 0
+    assert answer["kinds"].count("edge") == proof.kkt[1].count > 0
+
+
+def test_the_notes_numbers(client):
+    """The third transcript of notes 001 in exact numbers: w = (200/99, 0), b = 101/99; hulls 0.99 apart."""
+    body = {"points": [*SQUARE, [-0.01, -0.01]], "labels": [*LABELS, 1], "model": "hard"}
+    answer = ask(client, "fit", body)[1]
+    np.testing.assert_allclose([*answer["w"], answer["b"]], [200 / 99, 0, 101 / 99], atol=1e-6)
+    assert np.linalg.norm(np.subtract(*answer["nearest"])) == pytest.approx(answer["width"]) == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize("solver", MODELS["hard"].solvers)
+def test_a_point_in_both_hulls_proves_that_there_is_no_line(client, solver):
+    """The weights are convex, and both weighted means are the point: checked by multiplying them out."""
+    body = {"points": [*SQUARE, [-2, 0]], "labels": [*LABELS, 1], "model": "hard", "solver": solver}
+    proof = ask(client, "fit", body)[1]["inseparable"]
+    points = np.array(body["points"], dtype=float)
+    for side, label in (("positive", 1), ("negative", -1)):
+        index, weights = proof[side], np.array(proof[f"{side}_weights"])
+        assert all(body["labels"][k] == label for k in index)
+        assert (weights >= 0).all()
+        assert weights.sum() == pytest.approx(1)
+        np.testing.assert_allclose(weights @ points[index], proof["point"], atol=1e-9)
+
+
+def test_without_a_bias_the_proof_is_a_mean_at_the_origin(client):
+    """Two equal points of different classes: Σ uᵢyᵢxᵢ = 0 over both."""
+    body = {"points": [[1, 1], [1, 1]], "labels": [1, -1], "model": "hard", "bias": False}
+    proof = ask(client, "fit", body)[1]["inseparable"]
+    assert proof["negative"] == []
+    assert proof["positive"] == [0, 1]
+    np.testing.assert_allclose(np.array([1, -1]) @ np.array(proof["positive_weights"]), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("points", [[], [[1, 1]], [[1, 1], [2, 2]]])
+def test_one_class_waits_for_the_other(client, points):
+    """No error: a sentence that says which class is missing."""
+    status, answer = ask(client, "fit", {"points": points, "labels": [1] * len(points)})
+    assert status == 200
+    assert ("orange" if points else "each class") in answer["waiting"]
+    assert "waiting" in ask(client, "steps", {"points": points, "labels": [1] * len(points), "algorithms": ["smo"]})[1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hulls_are_those_of_qhull(seed):
+    """The same corners as SciPy's ConvexHull; of points on a line, its two ends."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, 2))
+    chosen = rng.random(50) < 0.6
+    expected = np.flatnonzero(chosen)[ConvexHull(X[chosen]).vertices]
+    assert sorted(hull(X, chosen)) == sorted(expected.tolist())
+    line = np.column_stack([np.arange(5.0), 2 * np.arange(5.0)])
+    assert sorted(hull(line, np.ones(5, bool))) == [0, 4]
+
+
+def test_a_newer_request_overtakes_an_older_one(client):
+    """Of two requests of one tab the one with the smaller turn is not answered; another tab does not mind."""
+    body = {"points": SQUARE, "labels": LABELS}
+    assert ask(client, "fit", {**body, "tab": "a", "turn": 7})[0] == 200
+    assert ask(client, "fit", {**body, "tab": "a", "turn": 6}) == (409, {"overtaken": True})
+    assert ask(client, "fit", {**body, "tab": "b", "turn": 1})[0] == 200
+    assert ask(client, "fit", {**body, "tab": "a", "turn": 8})[0] == 200
+
+
+def test_a_fit_is_left_in_the_middle():
+    """A solver is asked to stop as soon as nobody waits for it, or when it takes too long."""
+    _, _, body = crowd()
+    for solver in MODELS["soft"].solvers:
+        with pytest.raises(OvertakenError):
+            fit({**body, "solver": solver}, lambda: True)
+
+
+def test_patience_has_an_end(client, monkeypatch):
+    """A solver that takes longer than the server's patience is named, with what to do."""
+    monkeypatch.setattr(fitting, "PATIENCE", 0.0)
+    _, _, body = crowd()
+    status, answer = ask(client, "fit", {**body, "solver": "smo"})
+    assert status == 503
+    assert "smo takes more than" in answer["error"]
+
+
+def test_a_fault_is_told_and_survived(client, monkeypatch, capfd):
+    """An error that nobody foresaw: 500 with its name, the trace where the server runs, and the next fit as ever."""
+
+    def fail(body, overtaken):
+        raise ZeroDivisionError("by nought")
+
+    body = {"points": SQUARE, "labels": LABELS, "tab": "c", "turn": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "fit", fail)
+        status, answer = ask(client, "fit", body)
+    assert status == 500
+    assert "by nought" in answer["error"]
+    assert "ZeroDivisionError: by nought" in capfd.readouterr().err
+    assert ask(client, "fit", {**body, "turn": 2})[0] == 200
+
+
+def test_steps_are_the_generators(client):
+    """Pegasos beside dual coordinate descent: each step is the textbook's, from the draws that both share."""
+    X, y, body = crowd(30)
+    asked = {**body, "algorithms": ["pegasos", "dual_cd"], "C": 2.0, "steps": 50, "seed": 3}
+    answer = ask(client, "steps", asked)[1]
+    draws = np.random.default_rng(3).integers(30, size=50).tolist()
+    assert answer["draws"] == draws
+    runs = textbook.pegasos(X, y, 1 / (2.0 * 30), draws), textbook.dual_cd(X, y, 2.0, draws)
+    for run, steps in zip(answer["runs"], map(list, runs), strict=True):
+        assert run["i"] == draws
+        np.testing.assert_array_equal(run["w"], [step.w for step in steps])
+        np.testing.assert_array_equal(run["b"], [step.b for step in steps])
+        np.testing.assert_array_equal(run["objective"], [step.objective for step in steps])
+        w = steps[-1].w
+        height = w @ w / 2 + 2.0 * np.maximum(0, 1 - y * (X @ w)).sum()
+        assert run["height"][-1] == pytest.approx(height)
+        assert run["best"]["height"] <= min(run["height"])
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_every_algorithm_can_be_played(client, name, bias):
+    """Each runs on overlapping classes, never below the minimum of what it lowers; without a bias b stays 0."""
+    _, _, body = crowd(40)
+    run = ask(client, "steps", {**body, "algorithms": [name], "steps": 30, "bias": bias})[1]["runs"][0]
+    assert 0 < len(run["w"]) <= 30
+    if ALGORITHMS[name].bias == "none" or (ALGORITHMS[name].bias == "either" and not bias):
+        assert set(run["b"]) == {0}
+    else:
+        assert any(run["b"])
+    if run["best"] is not None:
+        assert min(run["height"]) >= run["best"]["height"] * (1 - 1e-6)
+
+
+def test_hildreth_on_the_notes_example(client):
+    """Q = [[4, 1], [1, 2]], b = (−6, −4) ends at (8/7, 10/7), in every order."""
+    for order in ("cyclic", "back_and_forth", "random", "greedy"):
+        answer = ask(client, "hildreth", {"Q": [[4, 1], [1, 2]], "b": [-6, -4], "order": order})[1]
+        np.testing.assert_allclose(answer["alpha"][-1], [8 / 7, 10 / 7], atol=1e-12)
+
+
+@pytest.mark.parametrize(("model", "solver"), [*((model, "auto") for model in MODELS), ("soft", "pegasos")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_program_makes_the_same_fit(client, model, solver, capsys):
+    """The Python code runs, and its model has the weights that the page shows."""
+    _, _, body = separated()
+    body |= {"model": model, "solver": solver, "C": 0.25, "bias": False}
+    code = ask(client, "code", body)[1]["code"]
+    names = {}
+    exec(code, names)
+    np.testing.assert_allclose(names["model"].coef_[0], ask(client, "fit", body)[1]["w"], rtol=1e-12)
+    assert "w =" in capsys.readouterr().out
+    assert isinstance(names["model"], getattr(widemargin, MODELS[model].estimator))
+
+
+def test_the_program_tells_that_there_is_no_line(client, capsys):
+    """For classes that overlap, the hard margin's code ends with the point in both hulls."""
+    body = {"points": [*SQUARE, [-2, 0]], "labels": [*LABELS, 1], "model": "hard"}
+    exec(ask(client, "code", body)[1]["code"], {})
+    with pytest.raises(InseparableError):
+        LinearSVM(C=np.inf).fit(body["points"], body["labels"])
+    assert "a point in both hulls" in capsys.readouterr().out
+
+
+def test_serve_prints_its_address_and_ends_with_an_interrupt():
+    """A process of its own: the address has a token of 128 bits or more, 100 MB get a reason, Ctrl-C ends it with 0."""
+    program = "from widemargin.explorer import serve; serve(open_browser=False)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline().split()[-1]
+        port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([-\w]{22,})/", address).groups()
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as door:
+            head = f"POST /{token}/api/fit HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+            door.sendall(f"{head}Content-Length: 100000000\r\n\r\n{{".encode())
+            reply = door.makefile("rb").read().decode()
+        assert " 413 " in reply.splitlines()[0]
+        assert "larger than" in reply.splitlines()[-1]
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+        connection.request("GET", f"/{token}/api/alive")
+        assert json.loads(connection.getresponse().read()) == {"alive": True}
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 0
+        assert process.stdout.read().endswith("stopped\n")
+
+
+def test_what_serve_is_given_is_checked():
+    """A port that is taken or is none, a token that is short or no part of an address: named, with what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"port {port}.*choose another"):
+            serve(port, open_browser=False)
+    with pytest.raises(ValueError, match="port=70000"):
+        serve(70_000, open_browser=False)
+    for token in ("", "short", "sixteen letters!", "sixteen/letters/"):
+        with pytest.raises(ValueError, match=r"token=.*at least 16"):
+            serve(open_browser=False, token=token)
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    """Without the extra, the error is the pip command."""
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'widemargin[explore]'")):
+        serve(open_browser=False)
+
+
+def test_the_page_is_part_of_the_package():
+    """The files lie inside of the package, where the wheel takes them from, and none is excluded from it."""
+    assert server.PAGE.is_relative_to(Path(widemargin.__file__).parent)
+    assert {file.suffix for file in server.PAGE.iterdir()} == set(server.TYPES)
