@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from widemargin.whole_files import written_aside
+
 State = dict[str, Any]
 
 #: The name of the file, and what it says of its format.
@@ -73,17 +75,11 @@ class Checkpoint:
         """Replaces the file; a failure leaves the one before."""
         arrays: dict[str, Any] = {}
         tree = {"run": self.run, "state": _felled(state, arrays)}
-        aside = self.file.with_name(f".{NAME}.{os.getpid()}")
         try:
-            with aside.open("wb") as file:
+            with written_aside(self.file) as beside, beside.open("wb") as file:
                 np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(self.file)
         except OSError as error:
             raise CheckpointError(f"{self.file}: {error.strerror}; the state before it is untouched") from error
-        finally:
-            aside.unlink(missing_ok=True)
         self.saved = time.monotonic()
 
     def clear(self) -> None:

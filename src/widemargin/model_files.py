@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from widemargin.whole_files import written_aside
 
 #: So many bytes tell one kind of file from another.
 HEAD = 64
@@ -59,23 +59,9 @@ def printable(text: str) -> str:
 
 
 @contextmanager
-def written_aside(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the name `path` once it is complete and on the disk; on any error nothing is left of it."""
+def model_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the name `path` once it is complete."""
     if path.exists() and not path.is_file():
-        raise ModelError(f"{path}: not a regular file, so nothing can take its place; choose another name")
-    aside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
-    try:
-        with aside.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    if hasattr(os, "O_DIRECTORY"):  # the new name must outlast a power cut as well
-        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        raise ModelError(f"{path}: not a regular file, so no model can take its place; choose another name")
+    with written_aside(path) as beside, beside.open("wb") as file:
+        yield file

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.model_files import LIBLINEAR_WORDS, ModelError, written_aside
+from widemargin.model_files import LIBLINEAR_WORDS, ModelError, model_file
 
 if TYPE_CHECKING:
     from widemargin.model import LinearModel
@@ -63,7 +63,7 @@ def save(model: LinearModel, path: Path) -> None:
         "bias": 1 if model.intercept.any() else -1,
     }
     lines = [model.coef.T, model.intercept[None]] if model.intercept.any() else [model.coef.T]
-    with written_aside(path) as file:
+    with model_file(path) as file:
         file.write("".join(f"{word} {value}\n" for word, value in head.items()).encode() + b"w\n")
         form = b"%.17g " * len(model.coef) + b"\n"
         for weights in lines:

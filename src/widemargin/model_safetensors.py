@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.model_files import ModelError, printable, written_aside
+from widemargin.model_files import ModelError, model_file, printable
 
 if TYPE_CHECKING:
     from widemargin.model import LinearModel
@@ -72,7 +72,7 @@ def save(model: LinearModel, path: Path) -> None:
             "the feature names out, or use shorter ones"
         )
     content = package.numpy.save(arrays, {"widemargin": text})
-    with written_aside(path) as file:
+    with model_file(path) as file:
         file.write(content)
 
 

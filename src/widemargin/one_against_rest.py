@@ -132,10 +132,10 @@ class OneAgainstRest:
             label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
             with ProgressLine(label, self.tol, verbose=verbose, began=began) as line:
 
-                def watch(iteration: int, seconds: float, gap: float) -> None:
+                def watch(iteration: int, seconds: float, gap: float, rows: int) -> None:
                     if stop.is_set():
                         raise KeyboardInterrupt
-                    line.show(iteration, seconds, gap)
+                    line.show(iteration, seconds, gap, rows)
 
                 try:
                     return training.fit(

@@ -34,6 +34,7 @@ class ProgressLine:
         self.stream = sys.stderr if stream is None else stream
         self.in_place = verbose == 1 and self.stream.isatty()
         self.first: float | None = None
+        self.since, self.rows = 0.0, 0
         self.shown = False
 
     def __enter__(self) -> ProgressLine:
@@ -43,10 +44,12 @@ class ProgressLine:
         if self.shown and self.in_place:  # leave the last line standing
             self.stream.write("\n")
 
-    def show(self, iteration: int, seconds: float, relative_gap: float) -> None:
-        """The state of the fit after that iteration."""
+    def show(self, iteration: int, seconds: float, relative_gap: float, rows: int = 0) -> None:
+        """The state of the fit after that iteration, which went over so many rows."""
+        self.rows += rows
         if self.first is None and 0 < relative_gap < math.inf:
             self.first = relative_gap
+            self.since = seconds
         now = time.perf_counter()
         if self.verbose == 0 or (self.verbose == 1 and now < self.next):
             return
@@ -58,7 +61,9 @@ class ProgressLine:
             if self.counted
             else f"relative gap {relative_gap:.1e} → {self.tol:.0e}"
         )
-        text = f"{self.label}  {bar:·<20}  {what}  iteration {iteration:,}  {seconds:.1f} s"
+        rate = f"  {_short(self.rows / seconds)} rows/s" if self.rows and seconds > 0 else ""
+        text = f"{self.label}  {bar:·<20}  {what}  iteration {iteration:,}{rate}  {seconds:.1f} s"
+        text += self._left(seconds, relative_gap)
         self.stream.write(f"\r{text}\x1b[K" if self.in_place else f"{text}\n")
         self.stream.flush()
         self.shown = True
@@ -70,3 +75,18 @@ class ProgressLine:
         if self.first is None or self.first <= self.tol or math.isinf(relative_gap):
             return 0.0
         return max(0.0, min(1.0, math.log(self.first / relative_gap) / math.log(self.first / self.tol)))
+
+    def _left(self, seconds: float, relative_gap: float) -> str:
+        """How long it will take if the gap goes on falling as it did."""
+        done = self._done(relative_gap)
+        if self.counted or not 0.05 < done < 1:
+            return ""
+        return f"  about {(seconds - self.since) * (1 - done) / done:.0f} s left"
+
+
+def _short(number: float) -> str:
+    """12.3k, 4.56M."""
+    for power, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= power:
+            return f"{number / power:.3g}{letter}"
+    return f"{number:.0f}"

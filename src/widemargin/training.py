@@ -32,6 +32,8 @@ from widemargin.problem import Problem
 from widemargin.solvers import Iterate, Solver, Start, State, choose
 
 Floats = NDArray[np.float64]
+#: Is told after each iteration which it was, the seconds so far, the relative gap and how many rows it went over.
+Watch = Callable[[int, float, float, int], None]
 #: Is offered what returns the state after each iteration, and keeps it or not.
 Keep = Callable[[Callable[[], State | None]], None]
 
@@ -73,14 +75,14 @@ def fit(
     max_iter: int | None = None,
     seed: int = 0,
     start: Start | None = None,
-    watch: Callable[[int, float, float], None] | None = None,
+    watch: Watch | None = None,
     resumed: State | None = None,
     keep: Keep | None = None,
 ) -> Fit:
     """Train until the relative gap is proved to be at most `tol`, or until the solver has nothing more to give.
 
-    `watch` is called after each iteration with the iteration, the seconds so far and the relative gap. So is `keep`,
-    with what returns the state of this fit; `resumed`, such a state, lets it go on as if it had never stopped.
+    `watch` and `keep` are called after each iteration, see :data:`Watch` and :data:`Keep`; `resumed`, a state that was
+    kept, lets the fit go on as if it had never stopped.
     """
     chosen = choose(solver, problem)
     problem.check_lengths()
@@ -143,7 +145,7 @@ def _blas() -> ThreadpoolController:
 class _Loop:
     """Checks claims, keeps the best proof and the history."""
 
-    def __init__(self, problem: Problem, tol: float, watch: Callable[[int, float, float], None] | None) -> None:
+    def __init__(self, problem: Problem, tol: float, watch: Watch | None) -> None:
         self.problem, self.tol, self.watch = problem, tol, watch
         self.began = time.perf_counter()
         self.best: Fit | None = None
@@ -226,7 +228,7 @@ class _Loop:
         seconds = time.perf_counter() - self.began
         self.history.append(Record(iterate.iterations, seconds, primal, dual, gap, iterate.active, proved))
         if self.watch is not None:
-            self.watch(iterate.iterations, seconds, relative(gap, dual))
+            self.watch(iterate.iterations, seconds, relative(gap, dual), iterate.visits or iterate.active)
 
     def raise_if_inseparable(self, candidates: NDArray[np.intp]) -> None:
         """Raises the proof that these rows have no hard margin, unless looking for it would take too long."""

@@ -28,9 +28,9 @@ def run(options: argparse.Namespace) -> int:
 
     mpl.use("Agg")
     from widemargin import LinearSVM
-    from widemargin.model_files import written_aside
     from widemargin.plots import demo_figure
     from widemargin.plots.demo import clouds
+    from widemargin.whole_files import written_aside
 
     strengths = [1e10, 0.1, 0.01] if options.C is None else [options.C]
     target = target_of(options.output)
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     heads = ("C", "w₁", "w₂", "b", "margin width", "support vectors", "misclassified", "relative gap")
     show_table("The notes' two clouds", heads, lines)
     figure = demo_figure(strengths if len(strengths) > 1 else strengths[0])
-    with writing(target), written_aside(target) as file:
-        figure.savefig(file, format=target.suffix[1:].lower(), dpi=150)
+    with writing(target), written_aside(target) as beside:
+        figure.savefig(beside, format=target.suffix[1:].lower(), dpi=150)
     say(f"\nThe larger C, the fewer points may lie inside the margin, and the narrower it is. Picture: {target}")
     return 0

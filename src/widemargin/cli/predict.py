@@ -7,7 +7,6 @@ cat new.svm | widemargin predict heart.safetensors - --proba > chances.tsv
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from widemargin.cli.reading import add_data, encoding_for, encoding_of, fitted, 
 from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import text_of
 from widemargin.cli.writing import target_of, writing
+from widemargin.whole_files import written_aside
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -81,10 +81,5 @@ def output(target: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    from widemargin.model_files import written_aside
-
-    with writing(target), written_aside(target) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", write_through=True)
-        yield text
-        text.flush()
-        text.detach()
+    with writing(target), written_aside(target) as beside, beside.open("w", encoding="utf-8") as file:
+        yield file

@@ -9,16 +9,16 @@ import bz2
 import gzip
 import io
 import os
-import secrets
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 from widemargin.data.errors import DataError, because
+from widemargin.whole_files import written_aside
 
 #: The first bytes of files that are no text, and what they are.
 MAGICS = {
@@ -260,23 +260,12 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if target.is_dir():
         raise DataError.at(str(target), "it is a directory", "name a file")
-    temporary: Path | None = None
     try:
-        beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
-        beside.touch(exist_ok=False)
-        temporary = beside
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        temporary = None
+        with written_aside(target) as beside:
+            yield beside
     except OSError as error:
         advice = "make room, or write elsewhere" if error.errno in (28, 122) else "write elsewhere"
         raise DataError.at(str(target), f"it cannot be written: {because(error)[0]}", advice) from None
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink()
 
 
 class _Finished(AbstractContextManager["_Finished"]):

@@ -51,7 +51,7 @@ def _certified(choice: Choice, X: Floats, y: Floats, overtaken: Callable[[], boo
         if proof is not None:
             raise proof
 
-    def watch(iteration: int, seconds: float, gap: float) -> None:
+    def watch(*_: float) -> None:
         if overtaken():
             raise OvertakenError
         if time.perf_counter() - began > PATIENCE:

@@ -7,7 +7,6 @@ The page is a single HTML file that asks nothing of the network. Every word that
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -29,6 +28,7 @@ from widemargin.report.sections import (
     violations_part,
 )
 from widemargin.report.subject import subject_of
+from widemargin.whole_files import written_aside
 
 __all__ = ["report", "write_report"]
 
@@ -47,19 +47,8 @@ def write_report(
     """Write the page of `report` to a file: whole, or not at all."""
     page = report(model, X, y, names=names, source=source, model_name=model_name, certificate=certificate)
     target = Path(path)
-    handle, aside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(aside, 0o666 & ~umask)  # as any new file; mkstemp's own is for its owner alone
-        os.replace(aside, target)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
+    with written_aside(target) as beside:
+        beside.write_text(page, encoding="utf-8")
 
 
 def report(

@@ -127,7 +127,7 @@ def _left(trace: list[tuple[float, float]], tol: float) -> float:
     (spent, claim), earlier = trace[-1], [(at, then) for at, then in trace[:-1] if np.isfinite(then)]
     if claim <= tol:
         return 0.0
-    if not earlier:
+    if not earlier or np.isinf(claim):
         return np.inf
     half, before = next((one for one in reversed(earlier) if one[0] <= spent / 2), earlier[0])
     rate = np.log(before / claim) / (spent - half)
