@@ -27,6 +27,8 @@ from widemargin.model import certificate_summary
 
 X, Y = heart()
 TEST_X, TEST_Y = heart(90, seed=1)
+#: What train proves unless told otherwise.
+TOL = 1e-4
 
 
 def sparse(X):
@@ -37,7 +39,7 @@ def sparse(X):
 
 def fitted(X=X, y=Y, **parameters):
     """The estimator on the same arrays."""
-    return LinearSVM(**{"tol": 1e-4, **parameters}).fit(sparse(X), y.astype(float))
+    return LinearSVM(**{"tol": TOL, **parameters}).fit(sparse(X), y.astype(float))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +133,7 @@ def test_round_trip(folder, numbers, answer, capsys, loss):
     """train, predict, evaluate, certify, info, convert and report say what LinearSVM and scikit-learn's metrics say."""
     clf = fitted(loss=loss, C=0.5)
     said = numbers(f"train heart.svm -C 0.5 --loss {loss} --test heart.test.svm -o m.safetensors")
-    proof = json.loads(json.dumps(certificate_summary(clf.certificate_, clf.classes_, tol=1e-4)))
+    proof = json.loads(json.dumps(certificate_summary(clf.certificate_, clf.classes_, tol=TOL)))
     assert proof.items() <= said["certificate"].items()
     assert (said["rows"], said["columns"], said["classes"], said["reached"]) == (270, 13, [-1, 1], True)
     assert said["training_accuracy"] == clf.score(sparse(X), Y)
@@ -210,7 +212,7 @@ def test_tables(folder, numbers, answer):
     """Text columns are one-hot, labels are words, names are kept: as LinearSVM on columns made here."""
     names = ["Bern", "Oslo", "Rome"]
     dense = np.hstack([X, towns(len(X))[:, None] == np.array(names)])
-    clf = LinearSVM(class_weight="balanced", tol=1e-4).fit(dense, np.where(Y > 0, "yes", "no"))
+    clf = LinearSVM(class_weight="balanced", tol=TOL).fit(dense, np.where(Y > 0, "yes", "no"))
     said = numbers("train words.csv --label disease --class-weight balanced -o t.safetensors")
     assert said["classes"] == ["no", "yes"]
     model = LinearModel.load("t.safetensors")
@@ -231,12 +233,12 @@ def test_exit_codes(folder, answer, numbers):
     assert numbers("certify short.safetensors heart.svm --tol 1e9")["reached"] is True
 
 
-@pytest.mark.parametrize("again", ["", "--threads 1", "--threads 2"])
-def test_the_same_bits(folder, answer, again):
+def test_the_same_bits(folder, answer):
     """A command repeated, on any number of threads, writes the same file."""
     answer("train three.svm -o a.safetensors")
-    answer(f"train three.svm {again} -o b.safetensors")
-    assert (folder / "a.safetensors").read_bytes() == (folder / "b.safetensors").read_bytes()
+    for again in ("", "--threads 1", "--threads 2"):
+        answer(f"train three.svm {again} -o b.safetensors")
+        assert (folder / "a.safetensors").read_bytes() == (folder / "b.safetensors").read_bytes()
 
 
 def test_cache(folder, answer):
@@ -322,7 +324,7 @@ def test_every_option_acts(folder, numbers, options):
     assert_array_equal(model.intercept, clf.intercept_)
     assert said["iterations"] == clf.n_iter_
     without = {**OPTIONS[options]}
-    without.pop("random_state" if "random_state" in without else next(reversed(without)))
+    without.popitem()
     assert not np.array_equal(model.coef, fitted(**without).coef_)
     if not short:  # the file alone says which problem it is that was solved
         assert numbers("certify m.safetensors heart.svm")["reached"]
@@ -461,11 +463,3 @@ def test_progress_on_a_terminal(folder, monkeypatch, capsys):
     assert b"reading heart.svm" in seen[-1.0]
     assert b"relative gap" in seen[-1.0]
     assert seen[60.0] == b"end"
-
-
-def test_version():
-    """`python -m widemargin` is the command."""
-    from widemargin import __version__
-
-    said = subprocess.run([sys.executable, "-m", "widemargin", "--version"], capture_output=True, text=True)
-    assert said.stdout == f"widemargin {__version__}\n"

@@ -287,7 +287,7 @@ MISTAKES = {
         "train heart.csv --label disease --format liblinear", r"heart.model: the class 'no' is no label .*; number"
     ),
     "words as labels for svmlight": Mistake(
-        "convert heart.csv new.svm --label disease", r"new.svm: labels .*; svmlight"
+        "convert heart.csv new.svm --label disease", r"new.svm: labels such as '(yes|no)'; number"
     ),
     # tables
     "missing values": Mistake(
@@ -525,7 +525,9 @@ MISTAKES = {
     "certify --tol 0": Mistake("certify heart.safetensors heart.svm --tol 0", r"argument --tol: '0' .*; see"),
     "--max-iter 0": Mistake("train heart.svm --max-iter 0", r"argument --max-iter: '0' is not a whole number ≥ 1; see"),
     "--threads x": Mistake("info heart.svm --threads x", r"argument --threads: 'x' is not a whole number ≥ 0; see"),
-    "--seed -1": Mistake("train heart.svm --seed -1", r"argument --seed: '-1' is not a whole number ≥ 0; see"),
+    "--seed -1": Mistake(
+        "train heart.svm --seed -1", r"argument --seed: '-1' is not a whole number from 0 to 4294967295; see"
+    ),
     "--every 0": Mistake("train heart.svm --every 0", r"argument --every: '0' is not a number > 0; see"),
     "no command": Mistake("", r"the following arguments are required: COMMAND; see 'widemargin --help'"),
     "an unknown command": Mistake("fit heart.svm", r"invalid choice: 'fit' .*; see 'widemargin --help'"),
@@ -553,7 +555,20 @@ MISTAKES = {
         "train heart.svm --class-weight 1:much", r"--class-weight 1:much: .*; the classes"
     ),
     "a weight of 0": Mistake("train heart.svm --class-weight 1:0", r"--class-weight 1:0: .*; "),
-    "the hard margin of inseparable rows": Mistake("train heart.svm -C inf", r"heart.svm: .*; use a finite C"),
+    "the hard margin of inseparable rows": Mistake(
+        "train heart.svm -C inf",
+        r"heart.svm: -C inf asks for a hyperplane that separates the classes, .*; use a finite C",
+    ),
+    "the hard margin of three classes": Mistake(
+        "train bad.svm -C inf",
+        r"bad.svm: .* separates the class 0.0 against the rest, and there is none; use a finite C",
+        write("bad.svm", svmlight(*heart(classes=(0, 1, 2)))),
+    ),
+    "the maximum likelihood of separable rows": Mistake(
+        "train bad.svm -C inf --loss logistic",
+        r"bad.svm: -C inf asks for the maximum likelihood, .* separates the classes; use a finite C",
+        write("bad.svm", svmlight(X, np.where(X[:, 0] > 0, 1, -1))),
+    ),
     # states
     "--resume without --checkpoint": Mistake("train heart.svm --resume", r"--resume goes on .*; say where it is with"),
     "a state that is in the way": Mistake(
@@ -670,14 +685,22 @@ def test_columns_in_another_order(folder, capsys):
     assert (folder / "heart.csv.txt").read_text() == (folder / "other.csv.txt").read_text()
 
 
-@pytest.mark.parametrize(("package", "extra"), [("rich", "cli"), ("safetensors", "cli"), ("matplotlib", "plots")])
-def test_a_package_that_is_missing(folder, monkeypatch, capsys, package, extra):
+@pytest.mark.parametrize(
+    ("package", "extra", "command"),
+    [
+        ("rich", "cli", "train heart.svm"),
+        ("rich", "cli", "info heart.svm"),
+        ("safetensors", "cli", "train heart.svm"),
+        ("matplotlib", "plots", "demo"),
+        ("matplotlib", "plots", "report heart.safetensors heart.svm"),
+    ],
+)
+def test_a_package_that_is_missing(folder, monkeypatch, capsys, package, extra, command):
     """One line that names the extra, which pyproject.toml has."""
     for name in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     before = listing(folder)
-    command = {"rich": "info heart.svm", "safetensors": "train heart.svm", "matplotlib": "demo"}[package]
     assert run(*command.split()) == 2
     assert capsys.readouterr().err == f"widemargin: this needs {package}; pip install 'widemargin[{extra}]'\n"
     assert listing(folder) == before

@@ -254,7 +254,7 @@ def test_save_refuses(tmp_path):
         ("x.npz.gz", X, y, {}, "no format ends in '.gz'"),
         ("x", X, y, {}, "no format ends in ''"),
         ("x.npy", X, y, {}, "X is sparse, .npy is dense; save it as .npz"),
-        ("x.svm", X, ["a", "b", "c"], {}, "labels of type <U1; svmlight has numbers"),
+        ("x.svm", X, ["a", "b", "c"], {}, "labels such as 'a'; number the classes"),
         ("x.csv", X, y[:2], {}, r"y has shape \(2,\) for 3 rows"),
         ("x.csv", X, [0, 1, np.nan], {}, "labels of type float64 that are no names or finite"),
         ("x.npz", X, np.array([1, None, "a"], dtype=object), {}, "labels of type object"),

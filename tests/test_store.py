@@ -179,7 +179,10 @@ def test_impossible_columns_are_refused(tmp_path):
         ({"format": "cake"}, "not the description of a store"),
         ({"rows": 10}, "not the description of a store"),
         ({"edges": 5}, "not the description of a store"),
-        ({"nonzeros": 7}, "x is missing or of the wrong size"),
+        ({"nonzeros": 7}, r"not the description of a store \(edges\)"),
+        ({"columns": 1 << 70}, r"not the description of a store \(sizes\)"),
+        ({"labels": [{}]}, r"not the description of a store \(labels\)"),
+        ({"names": ["a"]}, r"not the description of a store \(names\)"),
     ],
 )
 def test_a_wrong_description_is_refused(tmp_path, change, message):

@@ -553,7 +553,7 @@ def test_writer_refuses(tmp_path):
     cases = [
         (X, [0, 1], {}, "row 1 of X holds nan or inf"),
         (X[:1], [np.inf], {}, "label 0 is not finite"),
-        (X[:1], ["a"], {}, "labels of type <U1"),
+        (X[:1], ["a"], {}, "labels such as 'a'; number the classes"),
         (X[:1], [1, 2], {}, r"y has shape \(2,\) for 1 rows"),
         (X[:1], [1], {"qid": [1, 2]}, r"qid has shape \(2,\) for 1 rows"),
     ]

@@ -16,12 +16,12 @@ def show(title: str, facts: Iterable[tuple[str, Any]]) -> None:
     """A column of names and one of values."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False, pad_edge=False)
+    table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for name, value in facts:
         table.add_row(name, _plain(value))
-    _console().print(table)
+    _under(title, table)
 
 
 def show_table(title: str, heads: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
@@ -29,18 +29,27 @@ def show_table(title: str, heads: Sequence[str], lines: Iterable[Sequence[Any]])
     from rich.table import Table
 
     lines = [list(line) for line in lines]
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    table = Table(box=None, pad_edge=False, header_style="dim")
     for k, head in enumerate(heads):
-        numbers = all(not isinstance(line[k], str) or line[k][:1].isdigit() or line[k] == "–" for line in lines)
+        numbers = all(
+            not isinstance(line[k], str) or line[k][:1].isdigit() or line[k] in ("–", "inf") for line in lines
+        )
         table.add_column(head, justify="right" if numbers and k else "left", overflow="fold")
     for line in lines:
         table.add_row(*map(_plain, line))
-    _console().print(table)
+    _under(title, table)
+
+
+def _under(title: str, table: Any) -> None:
+    """A table under its title, which may be wider."""
+    console = _console()
+    console.print(_plain(title), style="bold")
+    console.print(table)
 
 
 def say(text: str = "") -> None:
     """A line or more of text."""
-    _console().print(text, markup=False, highlight=False)
+    print(text)
 
 
 def note(text: str) -> None:

@@ -29,16 +29,17 @@ def positive(text: str) -> float:
     return number
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """An option's whole number, at least so large."""
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """An option's whole number, at least so large, and at most."""
 
     def number(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = least - 1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number ≥ {least}")
+        if value < least or (most is not None and value > most):
+            limit = f"≥ {least}" if most is None else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {limit}")
         return value
 
     return number

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tol", type=positive, default=1e-4, help="relative duality gap to prove, 0.0001")
     group.add_argument("--solver", default="auto", help="auto, dual_cd, interior_point, smo, pegasos, …")
     group.add_argument("--max-iter", type=whole(1), metavar="N", help="passes or steps at most")
-    group.add_argument("--seed", type=whole(0), default=None, help="of the order in which rows are visited")
+    group.add_argument(
+        "--seed", type=whole(0, (1 << 32) - 1), default=None, help="of the order in which rows are visited"
+    )
     group = parser.add_argument_group("large data, long runs")
     group.add_argument("--cache", nargs="?", const="", metavar="DIR", help="keep the rows as a store, DATA.store")
     group.add_argument("--checkpoint", metavar="DIR", help="save the state there, to go on after a stop")
@@ -62,8 +65,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
     from widemargin import model_liblinear
-    from widemargin.checkpoint import CheckpointError, Stopped
-    from widemargin.data import DataError, Rows
+    from widemargin.checkpoint import Stopped
+    from widemargin.data import Rows
     from widemargin.one_against_rest import OneAgainstRest, count_threads
 
     target = _target(options)
@@ -94,23 +97,20 @@ def run(options: argparse.Namespace) -> int:
         rows = found.X.with_threads(threads) if isinstance(found.X, Rows) else Rows(found.X, threads)
         began = time.perf_counter()
         try:
-            classes, problems = task.problems(rows, y, np.ones(rows.n))
-            training.append(True)
-            fits = task.fit(
-                problems,
-                classes,
-                seed=_draw(options.seed),
-                threads=threads,
-                verbose=int(sys.stderr.isatty()),
-                resumed=state,
-                keep=None if kept is None else kept.visit,
-            )
+            with _about(options.data):
+                classes, problems = task.problems(rows, y, np.ones(rows.n))
+                training.append(True)
+                fits = task.fit(
+                    problems,
+                    classes,
+                    seed=_draw(options.seed),
+                    threads=threads,
+                    verbose=int(sys.stderr.isatty()),
+                    resumed=state,
+                    keep=None if kept is None else kept.visit,
+                )
             if any(fit.interrupted for fit in fits):
                 raise KeyboardInterrupt
-        except CheckpointError:
-            raise
-        except ValueError as error:  # says what is wrong with these rows, and not where they are
-            raise DataError(" ".join([f"{options.data}: {error}", *getattr(error, "__notes__", ())])) from error
         except Stopped:
             note(f"stopped; the state is saved in {options.checkpoint}: go on with --resume")
             return 130
@@ -166,9 +166,8 @@ def _model(task: OneAgainstRest, found: Dataset, fits: list[Fit], classes: Any) 
 
 def _target(options: argparse.Namespace) -> Path:
     """Where the model goes."""
-    if options.format == "safetensors":
-        import safetensors  # noqa: F401  # without it, the work would be for nothing
-
+    for package in (["safetensors"] if options.format == "safetensors" else []) + ([] if options.json else ["rich"]):
+        import_module(package)  # without it, the work would be for nothing
     suffix = ".model" if options.format == "liblinear" else ".safetensors"
     return target_of(options.output or f"{stem(options.data)}{suffix}", options.data, options.test)
 
@@ -203,6 +202,26 @@ def _labels_of(path: str, y: Any) -> tuple[Any, Any]:
         what = f"the label {text_of(classes[np.argmax(classes % 1 != 0)].item())} is no class but a quantity"
         raise DataError.at(path, what, "give whole numbers or names as labels")
     return y, classes
+
+
+@contextmanager
+def _about(path: str) -> Iterator[None]:
+    """What is wrong with the rows is said with the name of their file, and without the names of Python's objects."""
+    from widemargin.certificate import InseparableError, SeparableError
+    from widemargin.checkpoint import CheckpointError
+    from widemargin.data import DataError
+
+    try:
+        yield
+    except (CheckpointError, DataError):
+        raise
+    except (InseparableError, SeparableError) as error:
+        one = getattr(error, "__notes__", [""])[0].removeprefix("This is for ").rstrip(".") or "the classes"
+        hard = f"-C inf asks for a hyperplane that separates {one}, and there is none"
+        smooth = f"-C inf asks for the maximum likelihood, and there is none, as a hyperplane separates {one}"
+        raise DataError.at(path, hard if isinstance(error, InseparableError) else smooth, "use a finite C") from error
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
 
 
 @contextmanager

@@ -235,7 +235,8 @@ def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
     rows, labels = StoredRows(directory, about, threads), None
     if about["labels"] is not None:
         codes = rows._map("labels", 0, rows.n)
-        if zlib.crc32(as_bytes(codes)) != about["labels_checksum"]:
+        sound = zlib.crc32(as_bytes(codes)) == about["labels_checksum"]
+        if not sound or not 0 <= int(codes.min(initial=0)) <= int(codes.max(initial=0)) < len(about["labels"]):
             raise DataError(f"{directory}: the labels are damaged, their checksum is wrong; convert the data again")
         labels = np.array(about["labels"])[codes]
     names = None if about["names"] is None else tuple(about["names"])
@@ -247,27 +248,39 @@ def _lengths(about: dict[str, Any]) -> dict[str, int]:
     return {"x": values, "columns": about["nonzeros"], "lengths": n, "labels": n, "rows": n}
 
 
+def _complaint(about: dict[str, Any]) -> str:
+    """The first thing that a description has wrong, if there is one: it may come from anybody, and sizes follow it."""
+    n, d, nonzeros, sparse = about["rows"], about["columns"], about["nonzeros"], about["sparse"]
+    edges, reach, labels, names = about["edges"], about["reach"], about["labels"], about["names"]
+    if not all(type(number) is int and 0 <= number < 1 << 62 for number in (n, d, nonzeros, *edges, *reach)):
+        return "sizes"
+    if type(sparse) is not bool or about["dtype"] not in ("<f4", "<f8"):
+        return "type"
+    arrays = {"x": about["dtype"], "rows": "<i8"} | ({"columns": "<i4", "lengths": "<i8"} if sparse else {})
+    if about["arrays"] != (arrays if labels is None else arrays | {"labels": "<i4"}):
+        return "arrays"
+    ends = (edges, n), (reach, nonzeros if sparse else n * d)
+    if not all(marks[0] == 0 and marks == sorted(marks) and marks[-1] == end for marks, end in ends):
+        return "edges"
+    if not len(edges) == len(reach) == len(about["checksums"]) + 1 or not (sparse or reach == [d * k for k in edges]):
+        return "parts"
+    if labels is not None and (not labels or {type(one) for one in labels} not in ({str}, {int}, {float}, {bool})):
+        return "labels"
+    if names is not None and (len(names) != d or {type(name) for name in names} != {str}):
+        return "names"
+    return ""
+
+
 def _description(directory: Path) -> dict[str, Any]:
     try:
         about = json.loads((directory / "store.json").read_text())
         if about["format"] != FORMAT:
-            raise ValueError(about["format"])
+            raise ValueError("format")
         version = about["version"]
         if version == VERSION:
-            sound = (
-                sorted(about["edges"]) == about["edges"]
-                and about["edges"][0] == 0
-                and about["edges"][-1] == about["rows"]
-            )
-            if not sound or len(about["checksums"]) != len(about["edges"]) - 1:
-                raise ValueError("edges")
-            if not {"x", "rows"} <= set(about["arrays"]) <= set(_lengths(about)):
-                raise ValueError("arrays")
-            for dtype in about["arrays"].values():
-                np.dtype(dtype)
-            for name in ("columns", "nonzeros", "sparse", "dtype", "reach", "arrays", "names", "encoding"):
-                about[name]
-            _ = about["labels"], about["labels_checksum"]
+            _ = about["encoding"], about["labels_checksum"]
+            if complaint := _complaint(about):
+                raise ValueError(complaint)
     except FileNotFoundError:
         raise DataError(f"{directory}: a directory without a store.json; name a file, or a store") from None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:

@@ -328,7 +328,8 @@ def _numbers(name: str, y: Any, n: int) -> NDArray[np.float64]:
     if labels.shape != (n,):
         raise DataError.at(name, f"y has shape {labels.shape} for {n} rows", "give one label per row")
     if labels.dtype.kind not in "biuf":
-        raise DataError.at(name, f"labels of type {labels.dtype}", "svmlight has numbers as labels; encode them")
+        what = f"labels such as {quote(str(labels.flat[0]))}" if labels.size else f"labels of type {labels.dtype}"
+        raise DataError.at(name, what, "number the classes, as svmlight has it, or choose another format")
     numbers = np.ascontiguousarray(labels, dtype=np.float64)
     if not np.isfinite(numbers).all():
         raise DataError.at(name, f"label {int(np.argmin(np.isfinite(numbers)))} is not finite", "remove or replace it")
