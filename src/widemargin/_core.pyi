@@ -71,6 +71,7 @@ def dual_cd_pass(
     slow_from: float,
     share: float,
     times: int,
+    many: int,
     enough: float,
     shards: int,
     rounds: int,

@@ -234,11 +234,11 @@ Sight sweep(const Rows& rows, DualCd& pass) {
 }
 
 // Visits of rows that are slow to settle, as the pass before has marked them: until their gradients are less than
-// `share` of the largest, at most `times`, and at no more than twice the work of that pass. If they are more than half of
-// the rows in play, the next pass will do.
+// `share` of the largest, at most `times`, and at no more than twice the work of that pass; in shards as long as they are
+// `many`. If they are more than half of the rows in play, the next pass will do.
 struct Again {
     double share;
-    Index times;
+    Index times, many;
 };
 
 template <class Loss, class Rows>
@@ -251,12 +251,13 @@ Index sweep_again(const Rows& rows, DualCd& pass, const Again& again, double lar
     if (2 * pass.actives > most) return 0;
     pass.focus = again.share * largest;
     pass.shrink_above = inf, pass.shrink_below = -inf;
-    pass.shards = 1;
+    const int shards = pass.shards;
     Index visits = 0;
     for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
         pass.blocks = (pass.actives + pass.block - 1) / pass.block;
         std::erase_if(order, [&](Index block) { return block >= pass.blocks; });
         pass.order = order.data();
+        pass.shards = pass.actives >= again.many ? shards : 1;
         visits += pass.actives;
         sweep<Loss>(rows, pass);
     }

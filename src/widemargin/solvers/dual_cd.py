@@ -10,6 +10,7 @@ every pass: Yu, Hsieh, Chang and Lin 2010.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -96,6 +97,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         inverse_rho = 1.0
     nonzeros_per_row = rows.nonzeros / rows.n
     block = int(np.clip(len(live) // BLOCKS, 1, BLOCK))
+    many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
     again = AGAIN if len(rows.parts) == 1 else 0  # the slow rows of one part wait for those of others
     while at.visited < PASSES * len(live):
         at.iteration += 1
@@ -104,7 +106,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         for k, part in rows.walk(parts[at.actives[parts] > 0].tolist()):
             here, mine = rows.parts[k], int(at.actives[k])
             in_play = mine * nonzeros_per_row
-            shards = 2 if in_play >= max(MANY, 16 * rows.d) else 1
+            shards = 2 if mine >= many else 1
             at.b, at.s, seen, highest, lowest, at.actives[k], visited = _core.dual_cd_pass(
                 loss.name,
                 part.core,
@@ -126,6 +128,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
                 SLOW * at.worst,
                 SLOW,
                 again,
+                many,
                 at.tol * at.dual * mine / playing,
                 shards,
                 int(np.clip(in_play / (8 * rows.d * shards), 1, ROUNDS)),
