@@ -159,31 +159,30 @@ class Factor:
     """Cholesky factor of a positive definite matrix, its diagonal scaled to 1, with one step of refinement."""
 
     def __init__(self, matrix: Floats) -> None:
-        from scipy.linalg import cho_factor  # slow to import, and coordinate descent does without it
+        from scipy.linalg.lapack import dpotrf  # slow to import, and coordinate descent does without it
 
         diagonal = np.diagonal(matrix)
         self.scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         self.matrix = matrix * self.scale[:, None] * self.scale
-        ridge = 0.0
-        while True:
-            try:
-                shifted = self.matrix.copy()
-                np.einsum("ii->i", shifted)[...] += ridge
-                self.factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-                return
-            except np.linalg.LinAlgError:
-                ridge = max(10 * ridge, 1e-15)
-                if not ridge < 1:
-                    raise
+        ridge, failed = 0.0, True
+        while failed:
+            shifted = np.array(self.matrix, order="F")
+            np.einsum("ii->i", shifted)[...] += ridge
+            self.factor, failed = dpotrf(shifted, lower=True, clean=False, overwrite_a=True)
+            ridge = max(10 * ridge, 1e-15)
+            if failed and not ridge < 1:
+                raise np.linalg.LinAlgError("the matrix of a Newton step is not positive definite")
 
     def solve(self, right: Floats) -> Floats:
         """The solution for this right-hand side."""
-        from scipy.linalg import cho_solve
+        from scipy.linalg.lapack import dpotrs
 
         scaled = right * self.scale
-        solution = cho_solve(self.factor, scaled, check_finite=False)
-        solution += cho_solve(self.factor, scaled - self.matrix @ solution, check_finite=False)
-        return solution * self.scale
+        solution, _ = dpotrs(self.factor, scaled, lower=True)
+        more, _ = dpotrs(self.factor, scaled - self.matrix @ solution, lower=True)
+        solution += more
+        solution *= self.scale
+        return np.asarray(solution)
 
 
 def normal_equations(problem: Problem) -> NormalEquations:
