@@ -1,5 +1,7 @@
 """States on disk, and runs that go on from them."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -69,7 +71,6 @@ def test_nothing_is_kept_before_its_time(tmp_path):
         (text_like(600), 1.0, "auto", "squared_hinge"),
         (noisy(20_000, 40), 10.0, "auto", "hinge"),
         (noisy(3000, 30), 1.0, "dual_cd", "logistic"),
-        (noisy(300, 20), 1.0, "smo", "hinge"),
     ],
 )
 def test_a_fit_goes_on_with_the_same_bits(tmp_path, data, C, solver, loss):
@@ -78,7 +79,7 @@ def test_a_fit_goes_on_with_the_same_bits(tmp_path, data, C, solver, loss):
     whole, states = fit(problem, solver=solver, tol=1e-5), []
     fit(problem, solver=solver, tol=1e-5, keep=lambda state: states.append(state()))
     kept = Checkpoint(tmp_path, RUN)
-    for state in states[:: max(1, len(states) // 5)]:
+    for state in [*states[:: max(1, len(states) // 5)], states[-1]]:
         kept.save({"fit": state})
         again = fit(problem, solver=solver, tol=1e-5, resumed=kept.load()["fit"])
         assert again.w.tobytes() == whole.w.tobytes()
@@ -105,6 +106,32 @@ def test_classes_go_on_with_the_same_bits(tmp_path):
     for one, other in zip(again, whole, strict=True):
         assert one.w.tobytes() == other.w.tobytes()
         assert (one.b, one.certificate.gap) == (other.b, other.certificate.gap)
+
+
+def test_an_interrupted_class_is_not_kept_as_done():
+    """A second interrupt ends the run: the state knows of no class that was left in the middle."""
+    X, _ = text_like(400)
+    task = OneAgainstRest(solver="dual_cd", tol=1e-9)
+    classes, problems = task.problems(Rows(X), np.random.default_rng(0).integers(3, size=400), np.ones(400))
+    states = []
+
+    def keep(state):
+        states.append(state())
+        if len(states) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        task.fit(problems, classes, keep=keep)
+    assert [len(state["done"]) for state in states] == [0, 0, 0]
+
+
+def test_a_fit_that_came_to_its_end_ends_there_again(monkeypatch):
+    """Equals the undisturbed fit when nothing was left to do."""
+    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "PASSES", 5)
+    problem, states = make_problem(*noisy(500, 5), 1.0, "hinge"), []
+    whole = fit(problem, solver="dual_cd", tol=1e-12, keep=lambda state: states.append(state()))
+    again = fit(problem, solver="dual_cd", tol=1e-12, resumed=states[-1])
+    assert (again.certificate.gap, again.iterations) == (whole.certificate.gap, whole.iterations)
 
 
 def test_a_best_so_far_is_not_forgotten():

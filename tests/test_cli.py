@@ -463,3 +463,30 @@ def test_progress_on_a_terminal(folder, monkeypatch, capsys):
     assert b"reading heart.svm" in seen[-1.0]
     assert b"relative gap" in seen[-1.0]
     assert seen[60.0] == b"end"
+
+
+def test_columns_count_from_where_they_did_in_training(folder, numbers):
+    """Rows without their column 0 are read as the zero-based text that the model was trained on."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = np.where(X @ [0.0, 3.0, -2.0, 1.0] > 0, 1, -1)
+
+    def text(rows, first):
+        return "".join(
+            f"{label} " + " ".join(f"{k}:{x:.6f}" for k, x in enumerate(row) if k >= first) + "\n"
+            for label, row in zip(y[rows], X[rows], strict=True)
+        )
+
+    (folder / "zero.svm").write_text(text(slice(0, 150), 0))
+    (folder / "later.svm").write_text(text(slice(150, 200), 1))
+    said = numbers("train zero.svm --test later.svm -o z.safetensors")
+    assert said["test"]["accuracy"] > 0.9
+    assert numbers("evaluate z.safetensors later.svm")["accuracy"] == said["test"]["accuracy"]
+
+
+def test_large_labels_are_written_in_full(folder, answer, capsys):
+    """A label is the number that it was, digit for digit."""
+    (folder / "large.svm").write_text("1000000 1:1\n1234567 1:-1\n" * 20)
+    answer("train large.svm -o l.safetensors --class-weight 1000000:2")
+    assert run("predict", "l.safetensors", "large.svm") == 0
+    assert set(capsys.readouterr().out.split()) == {"1000000", "1234567"}

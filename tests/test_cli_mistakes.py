@@ -582,9 +582,9 @@ MISTAKES = {
         state(),
     ),
     "the state of rows in another order": Mistake(
-        "train heart.svm --checkpoint state --resume",
-        r"state/state.npz: this state is of a run with rows in a store, now it is in memory; ",
-        state("--cache"),
+        "train heart.svm --cache --checkpoint state --resume",
+        r"state/state.npz: this state is of a run with rows in memory, now it is in a store; ",
+        state(),
     ),
     "a damaged state": Mistake(
         "train heart.svm --checkpoint state --resume",

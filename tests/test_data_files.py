@@ -289,17 +289,6 @@ def test_a_full_disk_leaves_nothing(monkeypatch, tmp_path, suffix):
     assert path.read_text() == "old"
 
 
-def test_a_directory_is_a_store(monkeypatch, tmp_path):
-    """A directory goes to the store's own reader."""
-    store = types.ModuleType("widemargin.data.store")
-    wanted = Dataset(np.ones((2, 3)), np.array([0, 1]), source="s")
-    store.open_store = lambda path, *, threads: wanted
-    monkeypatch.setitem(sys.modules, "widemargin.data.store", store)
-    assert data.open(tmp_path) is wanted
-    parts = list(data.blocks(tmp_path, rows=1))
-    assert [part.y.tolist() for part in parts] == [[0], [1]]
-
-
 @pytest.mark.parametrize("stored", [sp.csr_array, sp.csr_array.toarray])
 def test_a_stores_rows(tmp_path, stored):
     """A store written from a file is opened by name, and its blocks are the file's rows in the store's own order."""
@@ -314,13 +303,6 @@ def test_a_stores_rows(tmp_path, stored):
     wanted = np.column_stack([X.toarray(), y])
     assert_array_equal(got[np.lexsort(got.T)], wanted[np.lexsort(wanted.T)])
     assert_array_equal(dense(whole.X.X), got[:, :7])
-
-
-def test_a_directory_without_stores(monkeypatch, tmp_path):
-    """Where there is no reader of stores, a directory is refused in one line."""
-    monkeypatch.setitem(sys.modules, "widemargin.data.store", None)
-    with pytest.raises(DataError, match="it is a directory, and stores cannot be read here; name a file"):
-        data.open(tmp_path)
 
 
 def test_a_named_pipe(tmp_path):

@@ -1,8 +1,10 @@
 """Rows on disk: what is written comes back, trains as in memory, and is refused when it is damaged."""
 
 import errno
+import fcntl
 import json
 import os
+import zlib
 
 import numpy as np
 import pytest
@@ -234,10 +236,53 @@ def test_a_directory_that_is_no_store_is_not_touched(tmp_path):
 
 
 def test_leftovers_of_a_killed_process_are_removed(tmp_path):
-    """Those of dead processes, not of living ones."""
-    dead, living = tmp_path / ".s.999999999", tmp_path / f".s.{os.getppid()}"
-    dead.mkdir()
-    living.mkdir()
-    store_writer.write_store(tmp_path / "s", blocks(*DATA["dense"]))
+    """A claim that nobody holds is a dead process's; one that is held, or a stranger's directory, is not touched."""
+    dead, living, stranger = (
+        tmp_path / name for name in (".s.0123456789ab.storing", ".s.ba9876543210.storing", ".s.2024")
+    )
+    for one in (dead, living, stranger):
+        one.mkdir()
+    (dead / "claim").touch()
+    with (living / "claim").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        store_writer.write_store(tmp_path / "s", blocks(*DATA["dense"]))
     assert not dead.exists()
     assert living.exists()
+    assert stranger.exists()
+
+
+def test_a_stranger_with_a_store_json_is_not_replaced(tmp_path):
+    """Neither a directory whose store.json is another program's nor a store with another file in it."""
+    shop, kept = tmp_path / "shop", tmp_path / "kept"
+    shop.mkdir()
+    (shop / "store.json").write_text('{"items": 3}')
+    store_writer.write_store(kept, blocks(*DATA["dense"]))
+    (kept / "precious.txt").write_text("x")
+    for one in (shop, kept):
+        with pytest.raises(DataError, match="exists and is no store"):
+            store_writer.write_store(one, blocks(*DATA["dense"]))
+    assert (kept / "precious.txt").read_text() == "x"
+
+
+def test_a_store_that_is_replaced_stays_what_it_was_for_who_reads_it(tmp_path):
+    """The scores of an open store are those of its own rows, whatever has its name by now."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    found = store.open_store(tmp_path / "s")
+    w = np.random.default_rng(0).standard_normal(found.X.d)
+    before = found.X.scores(w)
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["dense"]))
+    np.testing.assert_array_equal(found.X.scores(w), before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s"]
+
+
+def test_lengths_that_wrap_around_are_refused(tmp_path):
+    """Lengths of rows whose sum is right only modulo 2³² would lead out of the arrays."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    about = json.loads((tmp_path / "s" / "store.json").read_text())
+    lengths = np.fromfile(tmp_path / "s" / "lengths", np.int64)
+    lengths[0] += 1 << 32
+    lengths.tofile(tmp_path / "s" / "lengths")
+    about["checksums"][0][2] = zlib.crc32(lengths[: about["edges"][1]].tobytes())
+    (tmp_path / "s" / "store.json").write_text(json.dumps(about))
+    with pytest.raises(DataError, match="impossible columns"):
+        _ = store.open_store(tmp_path / "s").X.X

@@ -376,6 +376,10 @@ struct SvmlightParser {
     Index lines() const {
         return std::visit([](const auto& it) { return it.lines; }, parser);
     }
+
+    bool zero_based() const {
+        return std::visit([](const auto& it) { return it.counts_from_zero(); }, parser);
+    }
     // `text` is whole lines up to `size`, and at least `padding` bytes behind them.
     nb::object feed(nb::bytearray text, Index size, Index piece, int threads) {
         const char* begin = text.c_str();
@@ -488,6 +492,7 @@ NB_MODULE(MODULE_NAME, m) {
     nb::class_<SvmlightParser>(m, "SvmlightParser")
         .def_prop_ro("rows", &SvmlightParser::rows)
         .def_prop_ro("lines", &SvmlightParser::lines)
+        .def_prop_ro("zero_based", &SvmlightParser::zero_based)
         .def("feed", &SvmlightParser::feed, "text"_a, "size"_a, "piece"_a, "threads"_a)
         .def("take", &SvmlightParser::take);
     m.def("svmlight_parser", &SvmlightParser::make, "single"_a, "base"_a, "n_features"_a);

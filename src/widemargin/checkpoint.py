@@ -12,6 +12,7 @@ import os
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ State = dict[str, Any]
 
 #: The name of the file, and what it says of its format.
 NAME, VERSION = "state.npz", 1
+#: What a damaged file may raise.
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, RecursionError)
 
 
 class CheckpointError(ValueError):
@@ -45,36 +48,51 @@ class Checkpoint:
         self.stopping = False
         self.saved = time.monotonic()
 
+    def described(self) -> State | None:
+        """The run that left a state, None if none did or its state cannot be read."""
+        with suppress(*UNREADABLE), self.file.open("rb") as file, np.load(file, allow_pickle=False) as members:
+            return dict(json.loads(bytes(members["tree"]))["run"])
+        return None
+
     def load(self) -> State | None:
         """The state that an earlier run left, None if it left none."""
         try:
             with self.file.open("rb") as file, np.load(file, allow_pickle=False) as members:
                 tree = json.loads(bytes(members["tree"]))
-                state: State = _planted(tree["state"], members)
+                if tree["version"] != VERSION:
+                    raise ValueError(f"version {tree['version']}")
+                run, state = dict(tree["run"]), _planted(tree["state"], members)
         except FileNotFoundError:
             return None
-        except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, RecursionError) as error:
+        except UNREADABLE as error:
             raise CheckpointError(f"{self.file}: not a readable state ({error}); remove it and begin anew") from error
-        for name in {**tree["run"], **self.run}:
-            before, now = tree["run"].get(name), json.loads(json.dumps(self.run.get(name)))
+        for name in {**run, **self.run}:
+            before, now = run.get(name), json.loads(json.dumps(self.run.get(name)))
             if before != now:
                 raise CheckpointError(
                     f"{self.file}: this state is of a run with {name} {before}, now it is {now}; "
                     "repeat the command as it was, or remove the file and begin anew"
                 )
-        return state
+        result: State = state
+        return result
 
     def visit(self, state: Callable[[], State]) -> None:
-        """Saves the state when its time has come or training was asked to stop, which raises :class:`Stopped`."""
-        if self.stopping or time.monotonic() - self.saved >= self.every:
-            self.save(state())
+        """Saves the state when its time has come or training was asked to stop, which raises :class:`Stopped`.
+
+        A disk that is full for a while ends no training: there will be a next time.
+        """
         if self.stopping:
+            self.save(state())
             raise Stopped
+        if time.monotonic() - self.saved >= self.every:
+            with suppress(CheckpointError):
+                self.save(state())
+            self.saved = time.monotonic()
 
     def save(self, state: State) -> None:
         """Replaces the file; a failure leaves the one before."""
         arrays: dict[str, Any] = {}
-        tree = {"run": self.run, "state": _felled(state, arrays)}
+        tree = {"version": VERSION, "run": self.run, "state": _felled(state, arrays)}
         try:
             with written_aside(self.file) as beside, beside.open("wb") as file:
                 np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)

@@ -66,6 +66,8 @@ class LinearModel:
     C: float | None = None
     #: What `certificate_summary` says of the proof; None if there was none.
     certificate: dict[str, Any] | None = None
+    #: Whether the svmlight text that it was trained on counts columns from 0; None if there was none.
+    zero_based: bool | None = None
 
     @classmethod
     def from_estimator(cls, clf: Any, *, encoding: dict[str, Any] | None = None) -> Self:

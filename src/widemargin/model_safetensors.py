@@ -51,6 +51,7 @@ def save(model: LinearModel, path: Path) -> None:
                 "loss": model.loss,
                 "C": plain_number(model.C),
                 "certificate": model.certificate,
+                "zero_based": model.zero_based,
             },
             allow_nan=False,
         )
@@ -166,6 +167,8 @@ def _fields(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
     loss = content.get("loss")
     if not isinstance(loss, str | None):
         raise ModelError(f"{path}: its loss is not a text; save the model again")
+    if content.get("zero_based") not in (None, True, False):
+        raise ModelError(f"{path}: its zero_based is neither true nor false; save the model again")
     return {
         "classes": _untyped(path, content.get("classes")),
         "feature_names": None if names is None else tuple(names),
@@ -173,6 +176,7 @@ def _fields(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
         "loss": loss,
         "C": _strength(path, content.get("C")),
         "certificate": content.get("certificate"),
+        "zero_based": content.get("zero_based"),
     }
 
 
@@ -185,7 +189,10 @@ def _check_proof(path: Path, said: dict[str, Any]) -> None:
     pairs = weights if isinstance(weights, list) else []
     sound &= all(isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[0], list | dict) for pair in pairs)
     numbers += [pair[1] for pair in pairs] if sound else []
-    sound &= all(type(number) in (int, float) or number in ("inf", "-inf", "nan") for number in numbers)
+    sound &= all(
+        type(number) is float or (type(number) is int and abs(number) < 1 << 62) or number in ("inf", "-inf", "nan")
+        for number in numbers
+    )
     sound &= isinstance(weights, list | None) or weights == "balanced"
     if not sound or not isinstance(said.get("fit_intercept", True), bool):
         raise ModelError(f"{path}: its certificate is not one of ours; save the model again")

@@ -157,6 +157,8 @@ class OneAgainstRest:
         if len(problems) == 1 or keep is not None:
             for k in range(len(done), len(problems)):
                 done.append(fit(k))
+                if done[-1].interrupted and len(problems) > 1:
+                    raise KeyboardInterrupt  # it is not done, and must not be kept as if it were
             return done
         # Lines of progress would run into each other, and some solvers hold too much to have it several times.
         workers = 1 if verbose or self.solver in HEAVY else min(threads, len(problems))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ from pathlib import Path
 def written_aside(path: Path) -> Iterator[Path]:
     """A new file beside `path` to write to; it takes that name once it is complete and on the disk.
 
-    On any error nothing is left of it.
+    On any error nothing is left of it. What is no regular file, such as a pipe or a device, is not replaced.
     """
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "not a regular file, so nothing can take its place", str(path))
     beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
     beside.touch(exist_ok=False)
     try:

@@ -16,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from widemargin.cli.reading import add_data, encoding_for, encoding_of, fitted, reading_options
+from widemargin.cli.reading import add_data, encoding_for, encoding_of, fitted, reading_options, remember_base
 from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import text_of
 from widemargin.cli.writing import target_of, writing
@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     known, right, rows = set(model.classes.tolist()), 0, 0
     labelled = False
     encoding = encoding_for(encoding_of(model, options.model), options.data)
+    remember_base(options, model.zero_based, options.data)
     order = order_of(options.data) if os.path.isdir(options.data) else None
     with reading_bar("predicting") as progress, output(target) as out:
         waiting: list[str] = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from widemargin.cli.screen import reading_bar
 from widemargin.cli.text import whole
-from widemargin.data.files import FORMATS
+from widemargin.data.files import FORMATS, is_svmlight
 from widemargin.data.streams import COMPRESSED
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def read(path: str, options: argparse.Namespace, *, encoding: Any = None) -> Dat
 
 def read_for(model: LinearModel, path: str, options: argparse.Namespace) -> Dataset:
     """All of a file, its columns those of the model."""
+    remember_base(options, model.zero_based, path)
     return read_like(path, options, encoding_of(model, options.model), model.coef.shape[1])
 
 
@@ -75,6 +76,12 @@ def read_like(path: str, options: argparse.Namespace, encoding: Encoding | None,
     """All of a file, its columns as they were in another."""
     found = read(path, options, encoding=encoding_for(encoding, path))
     return replace(found, X=fitted(found.X, columns, path))
+
+
+def remember_base(options: argparse.Namespace, zero_based: bool | None, path: str) -> None:
+    """A file without an index 0 does not say from where its columns count; what the model was trained on did."""
+    if options.zero_based is None and is_svmlight(path):
+        options.zero_based = zero_based
 
 
 def encoding_of(model: LinearModel, name: str) -> Encoding | None:
@@ -128,7 +135,7 @@ def training_data(options: argparse.Namespace, target: Path) -> Iterator[Dataset
     from widemargin import data
 
     path = options.data
-    if os.path.isdir(path) or not is_stored(options):
+    if os.path.isdir(path) or not options.stored:
         found = read(path, options)
         yield replace(found, X=found.X.X) if _small_store(found) else found
     elif options.cache is not None:

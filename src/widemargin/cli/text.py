@@ -14,8 +14,7 @@ def text_of(label: Any) -> str:
     """A label as it stands in files: 1, not 1.0."""
     if not isinstance(label, float):
         return str(label)
-    short = f"{label:g}"
-    return short if float(short) == label else repr(label)
+    return str(int(label)) if label.is_integer() and abs(label) < 1e16 else repr(label)
 
 
 def positive(text: str) -> float:

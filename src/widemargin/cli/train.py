@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import signal
 import sys
 import time
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from widemargin.cli.reading import add_data, fingerprint, is_stored, read_like, stem, training_data
+from widemargin.cli.reading import add_data, fingerprint, is_stored, read_like, remember_base, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
 from widemargin.cli.text import positive, text_of, whole
 from widemargin.cli.writing import target_of, writing
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from widemargin.model import LinearModel
     from widemargin.one_against_rest import OneAgainstRest
     from widemargin.training import Fit
+
+#: How the description of a run says that its rows are in the order of a store.
+STORED = "in a store"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     from widemargin.data import Rows
     from widemargin.one_against_rest import OneAgainstRest, count_threads
 
-    target = _target(options)
+    target, options.stored = _target(options), is_stored(options)
     _check_solver(options)
     began = time.perf_counter()
     with _checkpoint(options) as (kept, state), _signals(kept) as training, training_data(options, target) as found:
@@ -81,6 +85,7 @@ def run(options: argparse.Namespace) -> int:
         if options.test is not None:  # its mistakes are found before the training, not after it
             from widemargin.cli.evaluate import check_known
 
+            remember_base(options, found.zero_based, options.test)
             tested = read_like(options.test, options, found.encoding, found.X.shape[1])
             check_known(tested.y, labels, options.test)
         task = OneAgainstRest(
@@ -115,7 +120,8 @@ def run(options: argparse.Namespace) -> int:
             note(f"stopped; the state is saved in {options.checkpoint}: go on with --resume")
             return 130
         except KeyboardInterrupt:
-            note("interrupted; nothing was written" + ("" if kept is None else f", the last state is in {kept.file}"))
+            saved = kept is not None and kept.file.exists()
+            note("interrupted; no model was written" + (f", the last state is in {kept.file}" if saved else ""))
             return 130
         trained_in = time.perf_counter() - began
         model = _model(task, found, fits, classes)
@@ -156,6 +162,7 @@ def _model(task: OneAgainstRest, found: Dataset, fits: list[Fit], classes: Any) 
         encoding=None if found.encoding is None else found.encoding.to_json(),
         loss=task.loss,
         C=task.C,
+        zero_based=found.zero_based,
         certificate={
             **certificate_summary(certificate_of(fits, classes), classes, tol=task.tol),
             "fit_intercept": task.fit_intercept,
@@ -237,11 +244,14 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
         return
     same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed", "label", "zero_based")
     run = {name: getattr(options, name) for name in same} | {"version": __version__, **fingerprint(options.data)}
-    run["rows"] = "in a store" if is_stored(options) else "in memory"  # they are in another order there
     place = Path(options.checkpoint)
     made = [one for one in (place, *place.parents) if not one.exists()]
     try:
         kept = Checkpoint(place, run, every=options.every)
+        before = kept.described() or {}
+        if "rows" in before and options.cache is None and not os.path.isdir(options.data):
+            options.stored = before["rows"] == STORED  # however much memory is free this time
+        run["rows"] = STORED if options.stored else "in memory"  # they are in another order there
         if kept.file.exists() and not options.resume:
             raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
         yield kept, kept.load()

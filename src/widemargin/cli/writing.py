@@ -15,6 +15,8 @@ def target_of(path: str | Path, *sources: str | None) -> Path:
     target = Path(path)
     if target.is_dir():
         raise DataError.at(str(target), "a directory", "name a file")
+    if target.exists() and not target.is_file():
+        raise DataError.at(str(target), "not a regular file", "name another, or leave it out for standard output")
     check_place(target, *sources)
     return target
 

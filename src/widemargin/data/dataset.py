@@ -20,8 +20,8 @@ class Dataset:
     """Rows, their labels, and what is known of the columns.
 
     `X` is a CSR array or a dense array in C order, `y` the labels (None if the file has none), `names` the names of X's
-    columns, `encoding` how the columns of a table became those of X, `qid` the query ids of svmlight text, and `source`
-    the name of the file.
+    columns, `encoding` how the columns of a table became those of X, `qid` the query ids of svmlight text, `source` the
+    name of the file, and `zero_based` whether svmlight text counted its columns from 0.
     """
 
     X: Any
@@ -30,12 +30,13 @@ class Dataset:
     encoding: Encoding | None = None
     qid: NDArray[np.int64] | None = None
     source: str = ""
+    zero_based: bool | None = None
 
     def part(self, begin: int, end: int) -> Dataset:
         """Rows `begin` up to `end`."""
         y = None if self.y is None else self.y[begin:end]
         qid = None if self.qid is None else self.qid[begin:end]
-        return Dataset(self.X[begin:end], y, self.names, self.encoding, qid, self.source)
+        return Dataset(self.X[begin:end], y, self.names, self.encoding, qid, self.source, self.zero_based)
 
 
 def stack(parts: list[Any]) -> Any:

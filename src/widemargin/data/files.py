@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +17,7 @@ from widemargin.data.arrays import read_npy, read_npz, write_npy, write_npz
 from widemargin.data.dataset import Dataset
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import DataError
+from widemargin.data.store import open_store
 from widemargin.data.streams import COMPRESSED, Source
 from widemargin.data.svmlight import ZeroBased, count_threads, read_svmlight, stream_svmlight, write_svmlight
 from widemargin.data.table_files import write_table
@@ -98,7 +98,7 @@ def open(
         options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
         data = read_table(path, form, label=label, encoding=encoding, **options)
     elif form == "store":
-        data = _open_store(path, threads)
+        data = open_store(path, threads=count_threads(threads))
     else:
         _check_dtype(path, dtype)
         data = (read_npy if form == "npy" else read_npz)(Path(path), dtype=dtype)
@@ -230,7 +230,7 @@ def format_to_write(path: Path) -> str:
 
 def _from_text(rows: Any, source: Any) -> Dataset:
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else str(getattr(source, "name", "stream"))
-    return Dataset(rows.X, rows.y, qid=rows.qid, source=name)
+    return Dataset(rows.X, rows.y, qid=rows.qid, source=name, zero_based=rows.zero_based)
 
 
 def _format(source: PathLike | IO[bytes], label: object, encoding: object, zero_based: ZeroBased) -> str:
@@ -246,6 +246,11 @@ def _format(source: PathLike | IO[bytes], label: object, encoding: object, zero_
         if given and not serves:
             raise DataError.at(name, f"{option} means nothing to {form} files", "leave it out")
     return form
+
+
+def is_svmlight(path: PathLike) -> bool:
+    """Whether a file is read as svmlight text."""
+    return _sniff(path, False) == "svmlight"
 
 
 def _sniff(source: PathLike | IO[bytes], has_encoding: bool) -> str:
@@ -268,18 +273,6 @@ def _sniff(source: PathLike | IO[bytes], has_encoding: bool) -> str:
     pairs = line.partition(b"#")[0].split()[1:]
     looks_like_pairs = bool(pairs) and all(re.match(rb"(\d+|qid):", token) for token in pairs)
     return "csv" if re.search(rb"[,;\t]", line.strip()) and not looks_like_pairs else "svmlight"
-
-
-def _open_store(path: PathLike, threads: int) -> Dataset:
-    try:
-        store = import_module("widemargin.data.store")
-    except ModuleNotFoundError as error:
-        if error.name != "widemargin.data.store":
-            raise
-        raise DataError.at(
-            os.fspath(path), "it is a directory, and stores cannot be read here", "name a file"
-        ) from None
-    return store.open_store(path, threads=count_threads(threads))  # type: ignore[no-any-return]
 
 
 def _check_dtype(path: PathLike, dtype: DTypeLike) -> None:

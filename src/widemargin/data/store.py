@@ -19,6 +19,7 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -43,8 +44,8 @@ CHECKED = ("x", "columns", "lengths")
 class StoredRows(Rows):
     """Rows in the parts of a store. All that training asks of rows is computed part by part."""
 
-    def __init__(self, directory: Path, about: dict[str, Any], threads: int) -> None:
-        self.directory, self.about = directory, about
+    def __init__(self, files: _Files, about: dict[str, Any], threads: int) -> None:
+        self.files, self.directory, self.about = files, files.directory, about
         self.n, self.d, self.nonzeros = about["rows"], about["columns"], about["nonzeros"]
         self.shape, self.dtype = (self.n, self.d), np.dtype(about["dtype"])
         self.threads, self.sparse = threads, about["sparse"]
@@ -73,8 +74,10 @@ class StoredRows(Rows):
             return Rows(arrays[0].reshape(-1, self.d), self.threads)
         x, columns, lengths = arrays
         kind = columns.dtype if len(x) <= np.iinfo(columns.dtype).max else np.int64
-        columns, starts = columns.astype(kind, copy=False), _starts(lengths, kind)
-        if first and (starts[-1] != len(x) or not all(_core.check_order(columns, starts, self.d, self.threads))):
+        columns, starts = columns.astype(kind, copy=False), _starts(lengths)
+        sound = not first or (int(lengths.min(initial=0)) >= 0 and starts[-1] == len(x))
+        starts = starts.astype(kind, copy=False)
+        if not sound or (first and not all(_core.check_order(columns, starts, self.d, self.threads))):
             raise DataError(f"{self.directory}: part {k} has impossible columns; convert the data again")
         self.verified.add(k)
         return _Part(_core.csr_rows(x, columns, starts, self.d), self.threads)
@@ -93,8 +96,8 @@ class StoredRows(Rows):
             return np.empty(0, dtype)
         page = mmap.ALLOCATIONGRANULARITY
         offset = begin * dtype.itemsize // page * page
-        with (self.directory / name).open("rb") as file:
-            window = mmap.mmap(file.fileno(), end * dtype.itemsize - offset, access=mmap.ACCESS_READ, offset=offset)
+        size = end * dtype.itemsize - offset
+        window = mmap.mmap(self.files.of[name], size, access=mmap.ACCESS_READ, offset=offset)
         return np.frombuffer(window, dtype, end - begin, begin * dtype.itemsize - offset)
 
     def _announce(self, k: int) -> None:
@@ -103,12 +106,11 @@ class StoredRows(Rows):
         begin, end = self.about["reach"][k : k + 2]
         for name in ("x", "columns") if self.sparse else ("x",):
             size = np.dtype(self.about["arrays"][name]).itemsize
-            with (self.directory / name).open("rb") as file:
-                os.posix_fadvise(file.fileno(), begin * size, (end - begin) * size, os.POSIX_FADV_WILLNEED)
+            os.posix_fadvise(self.files.of[name], begin * size, (end - begin) * size, os.POSIX_FADV_WILLNEED)
 
     def with_threads(self, threads: int) -> Rows:
         """The same rows for another number of threads."""
-        other = StoredRows(self.directory, self.about, threads)
+        other = StoredRows(self.files, self.about, threads)
         other.verified = self.verified
         return other
 
@@ -174,6 +176,24 @@ class StoredRows(Rows):
         return Rows(self.X).core
 
 
+class _Files:
+    """The arrays of a store, open: whoever replaces it on the disk does not change what is read here."""
+
+    def __init__(self, directory: Path, names: Iterable[str]) -> None:
+        self.directory, self.of = directory, dict[str, int]()
+        for name in names:
+            with suppress(FileNotFoundError):
+                self.of[name] = os.open(directory / name, os.O_RDONLY)
+
+    def size(self, name: str) -> int:
+        """Bytes, −1 if it is not there."""
+        return os.fstat(self.of[name]).st_size if name in self.of else -1
+
+    def __del__(self) -> None:
+        for one in self.of.values():
+            os.close(one)
+
+
 class _Part(Rows):
     """Rows of a part, known to be sound."""
 
@@ -182,8 +202,8 @@ class _Part(Rows):
         self.n, self.d, self.nonzeros = core.n, core.d, core.nonzeros
 
 
-def _starts(lengths: NDArray[Any], kind: Any) -> NDArray[Any]:
-    starts = np.zeros(len(lengths) + 1, kind)
+def _starts(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
 
@@ -192,7 +212,7 @@ def _csr(arrays: list[NDArray[Any]], d: int) -> Any:
     """The matrix of these values, columns and lengths of rows, which are neither copied nor looked at."""
     x, columns, lengths = arrays
     matrix: Any = sp.csr_array((len(lengths), d), dtype=x.dtype)
-    matrix.data, matrix.indices, matrix.indptr = x, columns, _starts(lengths, np.int64)
+    matrix.data, matrix.indices, matrix.indptr = x, columns, _starts(lengths)
     return matrix
 
 
@@ -227,12 +247,11 @@ def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
     """A store as a dataset: its X is a :class:`StoredRows`, which estimators take as they take arrays."""
     directory = Path(path)
     about = _description(directory)
+    files = _Files(directory, about["arrays"])
     for name, dtype in about["arrays"].items():
-        length = _lengths(about)[name]
-        found = (directory / name).stat().st_size if (directory / name).is_file() else -1
-        if found != length * np.dtype(dtype).itemsize:
+        if files.size(name) != _lengths(about)[name] * np.dtype(dtype).itemsize:
             raise DataError(f"{directory}: {name} is missing or of the wrong size; convert the data again")
-    rows, labels = StoredRows(directory, about, threads), None
+    rows, labels = StoredRows(files, about, threads), None
     if about["labels"] is not None:
         codes = rows._map("labels", 0, rows.n)
         sound = zlib.crc32(as_bytes(codes)) == about["labels_checksum"]
@@ -240,7 +259,8 @@ def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
             raise DataError(f"{directory}: the labels are damaged, their checksum is wrong; convert the data again")
         labels = np.array(about["labels"])[codes]
     names = None if about["names"] is None else tuple(about["names"])
-    return Dataset(rows, labels, names=names, encoding=encoding_in(path), source=str(directory))
+    base = about.get("zero_based")
+    return Dataset(rows, labels, names, encoding_in(path), source=str(directory), zero_based=base)
 
 
 def _lengths(about: dict[str, Any]) -> dict[str, int]:
@@ -266,6 +286,8 @@ def _complaint(about: dict[str, Any]) -> str:
         return "parts"
     if labels is not None and (not labels or {type(one) for one in labels} not in ({str}, {int}, {float}, {bool})):
         return "labels"
+    if about.get("zero_based") not in (None, True, False):
+        return "zero_based"
     if names is not None and (len(names) != d or {type(name) for name in names} != {str}):
         return "names"
     return ""

@@ -10,10 +10,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import secrets
 import shutil
 import zlib
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +26,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from widemargin.data.dataset import DataError, Dataset
-from widemargin.data.store import CHECKED, FORMAT, VERSION, as_bytes, is_store
+from widemargin.data.store import CHECKED, FORMAT, VERSION, as_bytes, origin_of
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 #: Bytes of a part; in memory, one or two are mapped at a time.
 PART = 1 << 25
@@ -32,6 +39,8 @@ PART = 1 << 25
 AT_ONCE = 1 << 26
 #: Files that more are dealt out to, a power of 2.
 HANDS = 64
+#: The files of a store beside its description, and the one that says that it is being written.
+ARRAYS, CLAIM = ("x", "columns", "lengths", "labels", "rows"), "claim"
 #: More labels than this are numbers to be predicted, not classes.
 MOST_LABELS = 100_000
 
@@ -48,29 +57,53 @@ def write_store(
     Memory holds a part of them at a time, however many there are.
     """
     target = Path(path)
-    if target.exists() and not is_store(target):
+    if target.exists() and not _may_be_replaced(target):
         raise DataError(f"{target}: exists and is no store; choose another name")
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    aside, old = (target.with_name(f".{target.name}.{secrets.token_hex(6)}.{what}") for what in ("storing", "old"))
     try:
         _remove_leftovers(target)
         aside.mkdir()
-        _Writer(aside, seed, origin).write(blocks)
-        if target.exists():
-            shutil.rmtree(target)
-        aside.rename(target)
+        with _claimed(aside):
+            _Writer(aside, seed, origin).write(blocks)
+            if target.exists():  # who has it open keeps it
+                target.rename(old)
+            aside.rename(target)
+        (target / CLAIM).unlink(missing_ok=True)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise DataError(f"{target}: no space left for the store; free some, or choose another place") from error
         raise DataError(f"{target}: {error.strerror or error}; nothing was written") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _may_be_replaced(target: Path) -> bool:
+    """Whether it is a store, and nothing but one."""
+    try:
+        origin_of(target)
+    except DataError:
+        return False
+    return {file.name for file in target.iterdir()} <= {"store.json", CLAIM, *ARRAYS}
+
+
+@contextmanager
+def _claimed(directory: Path) -> Iterator[None]:
+    """Marks a directory as being written, for as long as this process lives."""
+    with (directory / CLAIM).open("w") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _remove_leftovers(target: Path) -> None:
-    """What a process that was killed while it wrote the same store has left."""
-    for left in target.parent.glob(f".{target.name}.*"):
-        owner = left.name.rpartition(".")[2]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+    """What a process that was killed while it wrote the same store has left: nobody holds its claim any more."""
+    name = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{12}\.storing")
+    for left in [one for one in target.parent.iterdir() if name.fullmatch(one.name)]:
+        if fcntl is None or not (left / CLAIM).is_file():
+            continue
+        with (left / CLAIM).open("r+") as file, suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(left, ignore_errors=True)
 
 
@@ -92,7 +125,7 @@ class _Writer:
     def write(self, blocks: Iterable[Dataset]) -> None:
         """All of them; the description last."""
         with ExitStack() as stack:
-            for name in ("x", "columns", "lengths", "labels", "rows"):
+            for name in ARRAYS:
                 self.files[name] = stack.enter_context((self.directory / name).open("wb"))
             for block in blocks:
                 self._take(block)
@@ -142,7 +175,8 @@ class _Writer:
             self.sparse, self.dtype = sp.issparse(X), np.dtype(X.dtype)
             self.labels = None if block.y is None else {}
             names = None if block.names is None else list(block.names)
-            self.about = {"names": names, "encoding": None if block.encoding is None else block.encoding.to_json()}
+            encoding = None if block.encoding is None else block.encoding.to_json()
+            self.about = {"names": names, "encoding": encoding, "zero_based": block.zero_based}
         if self.sparse:
             X = sp.csr_array(X, copy=not getattr(X, "has_canonical_format", True))
             X.sum_duplicates()
@@ -152,11 +186,14 @@ class _Writer:
                 )
         elif not isinstance(X, np.ndarray):
             X = X.toarray()
+        X = X.astype(self.dtype, copy=False)
         if not np.isfinite(X.data if self.sparse else X).all():
             raise DataError(f"{block.source}: values must be finite; remove the rows with NaN or infinity")
         codes = np.zeros(count, np.int32)
         if self.labels is not None and block.y is not None:
             values, places = np.unique(block.y, return_inverse=True)
+            if len({type(one) for one in [*list(self.labels)[:1], *values.tolist()[:1]]}) > 1:
+                raise DataError(f"{block.source}: labels of different types; make all of them numbers or all texts")
             known = np.array([self.labels.setdefault(one, len(self.labels)) for one in values.tolist()], np.int32)
             codes = known[places]
             if len(self.labels) > MOST_LABELS:

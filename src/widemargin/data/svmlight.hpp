@@ -282,6 +282,9 @@ class Parser {
 
     Index rows = 0, nonzeros = 0, lines = 0;
 
+    // Settled once rows were taken.
+    bool counts_from_zero() const { return base == Base::zero; }
+
     // The first problem of the text from `begin` to `end`, which ends in a line end and has `padding` bytes behind it.
     Problem feed(const char* begin, const char* end, Index piece_size, int threads) {
         std::vector<Piece> pieces;
@@ -413,6 +416,7 @@ class Parser {
             }
             Index previous = -1;
             const Index begin = k;
+            bool zero = false;
             for (; *p != '\n' && *p != '#'; p = skip_spaces(p), ++k) {
                 token = p;
                 Index index;
@@ -427,11 +431,12 @@ class Parser {
                 if constexpr (sizeof(T) < sizeof(double))
                     if (std::isinf(x[k])) return fail(Fault::infinite, token);
                 columns[k] = static_cast<I>(index - offset());
+                zero |= index == 0;
                 previous = index;
             }
             if (*p == '#') p = line_end(p);
             if (k > begin) {
-                if (columns[begin] == -offset()) {  // an index 0
+                if (zero) {
                     if (base == Base::one) return fail(Fault::zero, nullptr);
                     piece.zero = true;
                 }

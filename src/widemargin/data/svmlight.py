@@ -40,6 +40,7 @@ class Parsed(NamedTuple):
     X: Any
     y: NDArray[np.float64]
     qid: NDArray[np.int64] | None
+    zero_based: bool
 
 
 def read_svmlight(
@@ -114,7 +115,8 @@ def stream_svmlight(
 def _part(rows: Parsed, begin: int, end: int) -> Parsed:
     if begin == 0 and end == len(rows.y):
         return rows
-    return Parsed(rows.X[begin:end], rows.y[begin:end], None if rows.qid is None else rows.qid[begin:end])
+    qid = None if rows.qid is None else rows.qid[begin:end]
+    return Parsed(rows.X[begin:end], rows.y[begin:end], qid, rows.zero_based)
 
 
 def _join(parts: list[Parsed]) -> Parsed:
@@ -129,6 +131,7 @@ def _join(parts: list[Parsed]) -> Parsed:
         vstack([part.X for part in parts], format="csr"),
         np.concatenate([part.y for part in parts]),
         np.concatenate(qids) if qids else None,
+        parts[-1].zero_based,
     )
 
 
@@ -221,7 +224,8 @@ class _Reader:
         if len(taken) == 1:
             raise self._describe(*taken[0])
         values, indices, starts, y, qid, width = taken
-        return Parsed(csr_array((values, indices, starts), shape=(len(y), width)), y, qid)
+        X = csr_array((values, indices, starts), shape=(len(y), width))
+        return Parsed(X, y, qid, self.parser.zero_based)
 
     def check_not_empty(self) -> None:
         """Raise if the source held no rows."""
@@ -295,7 +299,7 @@ def write_svmlight(
     """Write rows as text, compressed if `path` ends in .gz, .bz2 or .zst; all of the file or none of it.
 
     Numbers take as few characters as bring the same bits back. Stored zeros of a CSR array stay, other zeros do not.
-    Parsed without labels get the label 0.
+    Rows without labels get the label 0.
     """
     n = X.shape[0]
     name = os.fspath(path)
@@ -337,7 +341,7 @@ def _numbers(name: str, y: Any, n: int) -> NDArray[np.float64]:
 
 
 def _spans(X: Any) -> Iterator[tuple[int, int]]:
-    """Parsed cut so that each part has about as many numbers as are formatted at a time."""
+    """Rows cut so that each part has about as many numbers as are formatted at a time."""
     n, d = X.shape
     sizes = X.indptr[:-1] if hasattr(X, "indptr") and X.format == "csr" else np.arange(n) * d
     cuts = np.flatnonzero(np.diff(np.asarray(sizes, dtype=np.int64) // WRITTEN_AT_ONCE, prepend=-1)).tolist()

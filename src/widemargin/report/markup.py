@@ -17,7 +17,7 @@ LONGEST = 80
 
 def escaped(of: object) -> str:
     """Anything from data or names as it may stand in HTML: one line, not too long, escaped."""
-    words = f"{of:g}" if isinstance(of, float) else str(of)
+    words = str(int(of)) if isinstance(of, float) and of.is_integer() and abs(of) < 1e16 else str(of)
     words = "".join(letter if letter.isprintable() else " " for letter in words[: 4 * LONGEST])
     words = words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
     return html.escape(words.encode("utf-8", "replace").decode("utf-8"))

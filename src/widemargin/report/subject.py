@@ -60,7 +60,8 @@ class _Certified(_Weights):
 
     @property
     def loss(self) -> str:
-        return "hinge" if each_of(self.certificate)[0].kkt[0].demand != "–" else "logistic"
+        known = getattr(self.model, "loss", None)
+        return known or ("hinge" if each_of(self.certificate)[0].kkt[0].demand != "–" else "logistic")
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ def subject_of(model: Any, X: Any, y: NDArray[Any], names: Any, certificate: Any
     classes = np.asarray(clf.classes_)
     predicted = classes[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
     chances = clf.predict_proba(X) if hasattr(clf, "predict_proba") else None
+    if isinstance(model, LinearModel) and model.loss in ("logistic", "multinomial"):
+        chances = model.probabilities(scores)
     evaluation = evaluate(y, predicted, scores, chances, classes=classes)
     return Subject(clf, X, y, coef, names, scores, predicted, evaluation, proof, _is_about(proof, y, scores, classes))
 

@@ -81,6 +81,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     else:
         at = _begin(problem, tol, start or _cold(problem))
 
+    resumed = at.iteration
+
     def all_play() -> None:
         for own, part in zip(stretches, rows.parts, strict=True):
             np.subtract(live[own], part.start, out=at.active[own])
@@ -156,19 +158,12 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         elif now <= at.tol:
             at.trusted = False
         hopeless = problem.hard and at.iteration % 64 == 0 and problem.hulls_seem_to_meet(at.alpha, at.w)
+        shown = at.dual + abs(gap), at.dual, now
         yield Iterate(
-            at.w,
-            at.b,
-            at.alpha,
-            at.dual + abs(gap),
-            at.dual,
-            now,
-            playing,
-            at.iteration,
-            visits=visits,
-            inseparable=hopeless,
-            state=state,
+            at.w, at.b, at.alpha, *shown, playing, at.iteration, visits=visits, inseparable=hopeless, state=state
         )
+    if resumed and at.iteration == resumed:  # it had come to its end: once more where it ended
+        yield Iterate(at.w, at.b, at.alpha, np.inf, at.dual, np.inf, len(live), at.iteration, state=state)
 
 
 def _begin(problem: Problem, tol: float, start: Start) -> Memory:
