@@ -6,7 +6,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src -name '*.cpp' -o -name
 LEVELS := $(shell grep -q avx512vl /proc/cpuinfo 2>/dev/null && echo '1;3;4' || echo '1;3')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test bench lint sanitize browser clean
+.PHONY: demo test bench lint sanitize fuzz browser clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -42,6 +42,11 @@ browser:
 # The kernels' tests once more, under the address and undefined-behaviour sanitizers.
 sanitize: .venv/test
 	tests/sanitize.sh $(BIN)/python
+
+# Random bytes for the parser and the loader of models, under the same sanitizers.
+SECONDS ?= 600
+fuzz: .venv/test
+	tests/sanitize.sh $(BIN)/python $(SECONDS)
 
 clean:
 	rm -rf .venv build demo

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds the kernels under the address and undefined-behaviour sanitizers, beside the installed ones, and tests them.
+# Builds the kernels under the address and undefined-behaviour sanitizers, beside the installed ones, and tests them; or,
+# given a number of seconds, feeds them random bytes for as long.
 set -euo pipefail
-python=$1
+python=$1 seconds=${2:-}
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 cp -r src/widemargin "$build/widemargin"
@@ -13,16 +14,22 @@ g++ -std=c++20 -O1 -g -fPIC -shared -fopenmp-simd -fsanitize=address,undefined -
   "$nanobind/../src/nb_combined.cpp" src/widemargin/_core.cpp -o "$build/widemargin/_core_v1$suffix" -pthread
 cat >"$build/run.py" <<'END'
 """Runs the tests on the package beside this file, not on the one installed in place."""
+import runpy
 import sys
-
-import pytest
 
 sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
 from widemargin import _core_v1
 
 assert _core_v1.__file__.startswith(sys.path[0]), _core_v1.__file__
+if sys.argv[1] == "fuzz":
+    sys.argv = ["fuzz.py", *sys.argv[2:]]
+    sys.exit(runpy.run_path("tests/fuzz.py", run_name="__main__") and 0)
+import pytest
+
 sys.exit(pytest.main(["-o", "addopts=", "-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
 END
+what="tests/test_rows.py tests/test_losses.py tests/test_solvers.py tests/test_pairs.py tests/test_online.py
+  tests/test_hildreth.py tests/test_paths.py tests/test_svmlight.py tests/test_store.py"
 WIDEMARGIN_CPU_LEVEL=1 ASAN_OPTIONS=detect_leaks=0 \
   LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" \
-  "$python" "$build/run.py" tests/test_rows.py tests/test_losses.py tests/test_solvers.py tests/test_pairs.py tests/test_online.py tests/test_hildreth.py tests/test_paths.py tests/test_svmlight.py
+  "$python" "$build/run.py" $([ -n "$seconds" ] && echo fuzz "$seconds" || echo $what)
