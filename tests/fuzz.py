@@ -1,4 +1,4 @@
-"""Text and models with bytes changed at random, for so many seconds: arrays, a model, or an error of one line; no crash.
+"""Text and models with bytes changed at random, for so many seconds: arrays, a model, or an error of one line.
 
 `make fuzz` runs it on kernels built with the address and undefined-behaviour sanitizers.
 """
