@@ -490,3 +490,15 @@ def test_large_labels_are_written_in_full(folder, answer, capsys):
     answer("train large.svm -o l.safetensors --class-weight 1000000:2")
     assert run("predict", "l.safetensors", "large.svm") == 0
     assert set(capsys.readouterr().out.split()) == {"1000000", "1234567"}
+
+
+def test_no_proof_on_columns_that_the_model_never_saw(folder, answer, capsys):
+    """Their weights could lower the objective: certify refuses them, evaluate says that they are left out."""
+    rows = "1 1:1{0}\n-1 1:-1{1}\n1 1:0.1{0}\n-1 1:-0.2{1}\n"
+    (folder / "narrow.svm").write_text(rows.format("", ""))
+    (folder / "wide.svm").write_text(rows.format(" 2:5", " 2:-5"))
+    answer("train narrow.svm -o n.safetensors")
+    assert run("certify", "n.safetensors", "wide.svm") == 2
+    assert "wide.svm: 2 columns, the model has 1; give the rows" in capsys.readouterr().err
+    assert run("evaluate", "n.safetensors", "wide.svm") == 0
+    assert "the columns beyond 1, which the model never saw, are left out" in capsys.readouterr().err

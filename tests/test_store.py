@@ -22,6 +22,7 @@ from widemargin.training import fit
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
+    monkeypatch.setattr(store, "SMALL", 0)
     monkeypatch.setattr(store_writer, "PART", 20_000)
     monkeypatch.setattr(store_writer, "AT_ONCE", 50_000)
 
@@ -286,3 +287,13 @@ def test_lengths_that_wrap_around_are_refused(tmp_path):
     (tmp_path / "s" / "store.json").write_text(json.dumps(about))
     with pytest.raises(DataError, match="impossible columns"):
         _ = store.open_store(tmp_path / "s").X.X
+
+
+def test_a_small_store_trains_as_arrays_do(tmp_path, monkeypatch):
+    """To the same bits as its rows in memory, however many parts it was written in."""
+    monkeypatch.setattr(store, "SMALL", 1 << 28)
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    found = store.open_store(tmp_path / "s")
+    assert len(found.X.stored) > len(found.X.parts) == 1
+    stored, arrays = (LinearSVM(solver="dual_cd").fit(X, found.y) for X in (found.X, found.X.X))
+    assert stored.coef_.tobytes() == arrays.coef_.tobytes()

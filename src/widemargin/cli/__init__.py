@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -37,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        code = int(options.run(options))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of numbers on the way; what matters is in the proof
+            code = int(options.run(options))
         sys.stdout.flush()  # while a pipe that is closed can still be told from a mistake
         return code
     except BrokenPipeError:  # the reader of our output has had enough

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     model = LinearModel.load(options.model)
     problem = problem_of(model, options.model, options.C)
     tol = options.tol if options.tol is not None else float((model.certificate or {}).get("tol", 1e-3))
-    found = read_for(model, options.data, options)
+    found = read_for(model, options.data, options, proof=True)
     if found.y is None:
         raise DataError.at(options.data, "no labels", "give the file that the model was trained on")
     proof = prove(model, found, problem, tol=tol, threads=options.threads)

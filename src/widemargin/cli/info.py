@@ -74,8 +74,7 @@ def _about_model(options: argparse.Namespace) -> int:
     for label, w in zip(labels, model.coef, strict=True):
         top = np.argsort(-np.abs(w))[:5]
         heaviest.append((label, *(f"{names[j] if names else j + 1}: {w[j]:.3g}" for j in top)))
-    if len(model.coef[0]) >= 5:
-        show_table("The heaviest columns of each class", ("class", *("", "", "", "", "")), heaviest)
+    show_table("The heaviest columns of each class", ("class", *[""] * (len(heaviest[0]) - 1)), heaviest)
     return 0
 
 

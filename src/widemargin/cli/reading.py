@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from widemargin.cli.screen import reading_bar
+from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import whole
 from widemargin.data.files import FORMATS, is_svmlight
 from widemargin.data.streams import COMPRESSED
@@ -66,10 +66,16 @@ def read(path: str, options: argparse.Namespace, *, encoding: Any = None) -> Dat
         return data.open(path, **reading_options(options, path, encoding), progress=progress)
 
 
-def read_for(model: LinearModel, path: str, options: argparse.Namespace) -> Dataset:
-    """All of a file, its columns those of the model."""
+def read_for(model: LinearModel, path: str, options: argparse.Namespace, *, proof: bool = False) -> Dataset:
+    """All of a file, its columns those of the model; for a proof there must be no others, whose weights count too."""
+    from widemargin.data import DataError
+
     remember_base(options, model.zero_based, path)
-    return read_like(path, options, encoding_of(model, options.model), model.coef.shape[1])
+    found = read(path, options, encoding=encoding_for(encoding_of(model, options.model), path))
+    width, columns = found.X.shape[1], model.coef.shape[1]
+    if proof and width > columns:
+        raise DataError.at(path, f"{width} columns, the model has {columns}", "give the rows that it was trained on")
+    return replace(found, X=fitted(found.X, columns, path))
 
 
 def read_like(path: str, options: argparse.Namespace, encoding: Encoding | None, columns: int) -> Dataset:
@@ -120,6 +126,7 @@ def fitted(X: Any, columns: int, path: str) -> Any:
     X = getattr(X, "X", X)  # all rows of a store
     if hasattr(X, "indptr"):
         if width > columns:
+            note(f"{path}: the columns beyond {columns:,}, which the model never saw, are left out")
             return X[:, :columns]
         X.resize(X.shape[0], columns)
         return X

@@ -37,6 +37,8 @@ from widemargin.data.rows import Rows
 Floats = NDArray[np.float64]
 
 FORMAT, VERSION = "widemargin store", 1
+#: A store of so many bytes is mapped as a whole: a pass over all rows beats passes over parts.
+SMALL = 1 << 28
 #: The arrays that have checksums.
 CHECKED = ("x", "columns", "lengths")
 
@@ -52,12 +54,28 @@ class StoredRows(Rows):
         self.verified: set[int] = set()
 
     @cached_property
-    def parts(self) -> tuple[slice, ...]:
-        """The stretches of rows that are mapped together."""
+    def stored(self) -> tuple[slice, ...]:
+        """The parts of rows as they lie in the store."""
         return tuple(slice(begin, end) for begin, end in pairwise(self.about["edges"]))
+
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """The stretches of rows that are mapped together: the parts of the store or, if it is small, all rows."""
+        return (slice(0, self.n),) if self._is_small else self.stored
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self.stored) == 1 or sum(self.files.size(name) for name in self.files.of) <= SMALL
+
+    @cached_property
+    def _whole(self) -> Rows:
+        return Rows(self.X, self.threads)
 
     def walk(self, order: Iterable[int]) -> Iterator[tuple[int, Rows]]:
         """Each of these parts in this order, with its rows; the system reads the next one meanwhile."""
+        if self._is_small:
+            yield from ((k, self._whole) for k in order)
+            return
         queue = list(order)
         for k, following in zip(queue, [*queue[1:], None], strict=True):
             if following is not None:
@@ -84,7 +102,7 @@ class StoredRows(Rows):
 
     def _arrays(self, k: int) -> list[NDArray[Any]]:
         """The arrays of a part, as they are checked."""
-        part, reach = self.parts[k], self.about["reach"][k : k + 2]
+        part, reach = self.stored[k], self.about["reach"][k : k + 2]
         if not self.sparse:
             return [self._map("x", *reach)]
         return [self._map("x", *reach), self._map("columns", *reach), self._map("lengths", part.start, part.stop)]
@@ -139,7 +157,7 @@ class StoredRows(Rows):
     def column_sums(self, weight: Floats, *, power: int = 1, shift: Floats | None = None) -> Floats:
         """Σ weightᵢ|xᵢⱼ − shiftⱼ|^power of every column j."""
         total = np.zeros(self.d)
-        for k, part in enumerate(self.parts):
+        for k, part in enumerate(self.stored):
             total += Rows(self._matrix(k)).column_sums(weight[part], power=power, shift=shift)
         return total
 
@@ -163,7 +181,7 @@ class StoredRows(Rows):
     @cached_property
     def X(self) -> Any:  # noqa: N802  # as in Rows, but mapped when asked for
         """All rows at once, mapped: for what wants any row at any time."""
-        for k in range(len(self.parts)):
+        for k in range(len(self.stored)):
             self._part(k)  # which verifies it
         x = self._map("x", 0, self.about["reach"][-1])
         if not self.sparse:

@@ -54,7 +54,7 @@ def _how_good(subject: Subject) -> str:
 def _how_sure(subject: Subject) -> str:
     proof = subject.certificate
     if proof is None:
-        words = "How close the weights are to the best ones is not known: this model comes without a certificate."
+        words = "How close the weights are to the best ones cannot be told here: that takes the rows of its training."
         return f'<p class="says mind">{words}</p>'
     gap = proof.relative_gap
     worst = " for any of the classes" if isinstance(proof, Certificates) else ""
