@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -62,15 +61,6 @@ def good(tmp_path_factory):
         ):
             assert run("train", *command.split(), "--json") == 0
     return folder
-
-
-@pytest.fixture
-def folder(good, tmp_path, monkeypatch):
-    """A copy of it to work in."""
-    place = tmp_path / "here"
-    shutil.copytree(good, place)
-    monkeypatch.chdir(place)
-    return place
 
 
 @pytest.fixture

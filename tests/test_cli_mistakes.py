@@ -570,6 +570,7 @@ MISTAKES = {
         write("bad.svm", svmlight(X, np.where(X[:, 0] > 0, 1, -1))),
     ),
     # states
+    "--every without --checkpoint": Mistake("train heart.svm --every 5", r"--every says how often .*; say where with"),
     "--resume without --checkpoint": Mistake("train heart.svm --resume", r"--resume goes on .*; say where it is with"),
     "a state that is in the way": Mistake(
         "train heart.svm --checkpoint state",
@@ -621,15 +622,6 @@ def good(tmp_path_factory):
 def listing(folder):
     """Every name below a folder, with the content of files."""
     return {str(one.relative_to(folder)): one.read_bytes() if one.is_file() else None for one in folder.rglob("*")}
-
-
-@pytest.fixture
-def folder(good, tmp_path, monkeypatch):
-    """A copy of it to work in."""
-    place = tmp_path / "here"
-    shutil.copytree(good, place)
-    monkeypatch.chdir(place)
-    return place
 
 
 @pytest.mark.parametrize("name", MISTAKES)

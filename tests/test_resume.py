@@ -45,19 +45,24 @@ def finish(run):
 @pytest.mark.parametrize("strike", range(STRIKES))
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda by: by.name)
 def test_a_stopped_run_goes_on_to_the_same_model(place, by, strike):
-    """Struck twice at moments drawn at random, it ends with the bytes of the undisturbed run."""
+    """Struck at a moment drawn at random, and again once there is a state, it ends with the undisturbed run's bytes."""
     place, takes, whole = place
     name, rng = f"{by.name}{strike}", np.random.default_rng([int(by), strike])
     model = place / f"{name}.safetensors"
-    for _ in range(2):
+    state = place / f"{name}.state" / "state.npz"
+    for again in (False, True):
         run = train(place, name)
-        time.sleep(float(rng.uniform(0.1, 1.0)) * takes)
+        if not again:
+            time.sleep(float(rng.uniform(0.1, 1.0)) * takes)
+        while again and not state.exists() and run.poll() is None:
+            time.sleep(0.005)
         run.send_signal(by)
         code, said = finish(run)
         assert not model.exists() or model.read_bytes() == whole
         assert "Traceback" not in said
         if by != signal.SIGKILL:
             assert code in (0, 130, -by), said  # done, stopped, or before Python was there to listen
+    assert state.exists()
     assert finish(train(place, name)) == (0, "")
     assert model.read_bytes() == whole
     assert not (place / f"{name}.state").exists()

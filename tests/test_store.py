@@ -72,7 +72,7 @@ def test_rows_come_back_shuffled(stored):
 
 @pytest.mark.parametrize("at_once", [1, 10_000, 10**9])
 @pytest.mark.parametrize("size", [7, 1000])
-def test_the_order_depends_on_nothing_but_the_seed(tmp_path, monkeypatch, at_once, size):
+def test_the_order_depends_on_nothing_else(tmp_path, monkeypatch, at_once, size):
     """Equals the store written in one piece, whatever is dealt out and however the rows come."""
     X, y = DATA["sparse"]
     monkeypatch.setattr(store_writer, "AT_ONCE", 10**9)

@@ -53,11 +53,6 @@ def kind(path: Path) -> str:
     raise ModelError(f"{path}: neither a safetensors file nor a model of LIBLINEAR; save one with LinearModel.save")
 
 
-def printable(text: str) -> str:
-    """A piece of a stranger's text that may stand in a message: one short line that does nothing to a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:100])
-
-
 @contextmanager
 def model_file(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the name `path` once it is complete."""

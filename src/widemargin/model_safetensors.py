@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.model_files import ModelError, model_file, printable
+from widemargin.data.errors import printable
+from widemargin.model_files import ModelError, model_file
 
 if TYPE_CHECKING:
     from widemargin.model import LinearModel
@@ -87,13 +88,13 @@ def load(path: Path) -> dict[str, Any]:
             heights = 1 if len(fields["classes"]) == 2 else len(fields["classes"])
             names = sorted(file.keys())
             if names != ["coef", "intercept"]:
-                shown = printable(", ".join(names[:5]))
+                shown = printable(", ".join(names[:5]), 100)
                 raise ModelError(f"{path}: has the arrays '{shown}'; a linear model has 'coef' and 'intercept' only")
             _check_array(path, "coef", file.get_slice("coef"), [heights, None])
             _check_array(path, "intercept", file.get_slice("intercept"), [heights])
             fields |= {name: file.get_tensor(name) for name in names}
     except package.SafetensorError as error:
-        why = printable(str(error).removeprefix("Error while deserializing header: "))
+        why = printable(str(error).removeprefix("Error while deserializing header: "), 100)
         raise ModelError(f"{path}: a damaged safetensors file ({why}); copy or save it again") from None
     return fields
 

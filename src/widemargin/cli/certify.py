@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from widemargin.cli import REACHED, SHORT
 from widemargin.cli.proving import problem_of, prove
 from widemargin.cli.reading import add_data, read_for
 from widemargin.cli.screen import say, show_json
@@ -40,11 +41,11 @@ def run(options: argparse.Namespace) -> int:
     reached = proof.relative_gap <= tol
     if options.json:
         show_json({**certificate_summary(proof, model.classes, tol=tol), "reached": bool(reached)})
-        return 0 if reached else 1
+        return REACHED if reached else SHORT
     classes = ", ".join(map(text_of, model.classes.tolist()))
     say(f"{options.model} on {options.data}: {model.loss} loss, C = {problem['C']:g}, classes {classes}\n")
     say(str(proof))
     say()
     verdict = "proved" if reached else f"NOT within the {tol:.1e} asked for"
     say(f"No weights can lower the objective by more than {proof.relative_gap:.1e} of it: {verdict}.")
-    return 0 if reached else 1
+    return REACHED if reached else SHORT

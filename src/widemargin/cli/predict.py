@@ -34,7 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Predicts block by block, in constant memory."""
+    """Predicts block by block, in constant memory; of a store, the lines wait to be put in the order of its input."""
     from widemargin import LinearModel, data
     from widemargin.data import Rows
     from widemargin.data.store import order_of

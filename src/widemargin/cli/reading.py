@@ -143,8 +143,7 @@ def training_data(options: argparse.Namespace, target: Path) -> Iterator[Dataset
 
     path = options.data
     if os.path.isdir(path) or not options.stored:
-        found = read(path, options)
-        yield replace(found, X=found.X.X) if _small_store(found) else found
+        yield read(path, options)
     elif options.cache is not None:
         yield data.open(_cached(path, Path(options.cache or f"{path}.store"), options))
     else:
@@ -204,11 +203,6 @@ def _too_large(path: str) -> bool:
         return False
     size = os.path.getsize(path) * (UNPACKED if Path(path).suffix.lower() in COMPRESSED else 1)
     return size > SHARE * free_memory()
-
-
-def _small_store(found: Dataset) -> bool:
-    """Whether a store trains faster as arrays: if it has a single part, the two are the same."""
-    return len(getattr(found.X, "parts", ())) == 1 and hasattr(found.X, "directory")
 
 
 def free_memory() -> float:

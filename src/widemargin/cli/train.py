@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from widemargin.cli import INTERRUPTED, REACHED, SHORT
 from widemargin.cli.reading import add_data, fingerprint, is_stored, read_like, remember_base, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
 from widemargin.cli.text import positive, text_of, whole
@@ -61,7 +62,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("large data, long runs")
     group.add_argument("--cache", nargs="?", const="", metavar="DIR", help="keep the rows as a store, DATA.store")
     group.add_argument("--checkpoint", metavar="DIR", help="save the state there, to go on after a stop")
-    group.add_argument("--every", type=positive, default=60.0, metavar="SECONDS", help="how often, 60")
+    group.add_argument("--every", type=positive, default=None, metavar="SECONDS", help="how often, 60")
     group.add_argument("--resume", action="store_true", help="go on from the state, if there is one")
     parser.add_argument("--json", action="store_true", help="the report as one line of JSON")
 
@@ -118,11 +119,11 @@ def run(options: argparse.Namespace) -> int:
                 raise KeyboardInterrupt
         except Stopped:
             note(f"stopped; the state is saved in {options.checkpoint}: go on with --resume")
-            return 130
+            return INTERRUPTED
         except KeyboardInterrupt:
             saved = kept is not None and kept.file.exists()
             note("interrupted; no model was written" + (f", the last state is in {kept.file}" if saved else ""))
-            return 130
+            return INTERRUPTED
         trained_in = time.perf_counter() - began
         model = _model(task, found, fits, classes)
         with writing(target):
@@ -140,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
         show_json({**report.as_json(), "test": None if test is None else test.to_json()})
     else:
         report.show(test)
-    return 0 if report.reached else 1
+    return REACHED if report.reached else SHORT
 
 
 def _draw(seed: int | None) -> int:
@@ -240,6 +241,8 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
     if options.checkpoint is None:
         if options.resume:
             raise CheckpointError("--resume goes on from a state; say where it is with --checkpoint DIR")
+        if options.every is not None:
+            raise CheckpointError("--every says how often a state is saved; say where with --checkpoint DIR")
         yield None, None
         return
     same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed", "label", "zero_based")
@@ -247,7 +250,7 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
     place = Path(options.checkpoint)
     made = [one for one in (place, *place.parents) if not one.exists()]
     try:
-        kept = Checkpoint(place, run, every=options.every)
+        kept = Checkpoint(place, run, every=60.0 if options.every is None else options.every)
         before = kept.described() or {}
         if "rows" in before and options.cache is None and not os.path.isdir(options.data):
             options.stored = before["rows"] == STORED  # however much memory is free this time

@@ -49,7 +49,6 @@ def write_store(
     path: str | os.PathLike[str],
     blocks: Iterable[Dataset],
     *,
-    seed: int = 0,
     origin: dict[str, Any] | None = None,
 ) -> None:
     """Writes blocks of rows as a store; `origin`, which :func:`origin_of` gives back, says what they were made from.
@@ -64,7 +63,7 @@ def write_store(
         _remove_leftovers(target)
         aside.mkdir()
         with _claimed(aside):
-            _Writer(aside, seed, origin).write(blocks)
+            _Writer(aside, origin).write(blocks)
             if target.exists():  # who has it open keeps it
                 target.rename(old)
             aside.rename(target)
@@ -110,8 +109,8 @@ def _remove_leftovers(target: Path) -> None:
 class _Writer:
     """Fills an empty directory with a store."""
 
-    def __init__(self, directory: Path, seed: int, origin: dict[str, Any] | None) -> None:
-        self.directory, self.seed, self.origin = directory, seed, origin
+    def __init__(self, directory: Path, origin: dict[str, Any] | None) -> None:
+        self.directory, self.origin = directory, origin
         self.n = self.d = 0
         self.sparse, self.dtype = True, np.dtype(np.float64)
         self.labels: dict[Any, int] | None = None
@@ -205,8 +204,8 @@ class _Writer:
 
     def _deal(self) -> None:
         """Moves what is pending to the files of its rows' neighbours to be: the hash begins with the same bits."""
-        everything = _Deal.joined(self.pending, self.d).sorted(self.seed)
-        hands = (keys(everything.numbers, self.seed) >> np.uint64(64 - HANDS.bit_length() + 1)).astype(np.intp)
+        everything = _Deal.joined(self.pending, self.d).sorted()
+        hands = (keys(everything.numbers) >> np.uint64(64 - HANDS.bit_length() + 1)).astype(np.intp)
         edges = np.searchsorted(hands, np.arange(HANDS + 1))
         for hand, (begin, end) in enumerate(pairwise(edges.tolist())):
             for name, array in everything[begin:end].arrays().items():
@@ -231,7 +230,7 @@ class _Writer:
 
     def _append(self, deal: _Deal) -> None:
         """Writes rows in the order of their hash, part by part."""
-        deal = deal.sorted(self.seed)
+        deal = deal.sorted()
         sizes, begin = deal.sizes(), 0
         ends = np.cumsum(sizes)
         while begin < len(sizes):
@@ -293,8 +292,8 @@ class _Deal:
             return np.full(len(self.X), max(1, self.X.shape[1] * self.X.itemsize))
         return np.asarray(np.diff(self.X.indptr) * (self.X.dtype.itemsize + 4) + 8)
 
-    def sorted(self, seed: int) -> _Deal:
-        return self[np.argsort(keys(self.numbers, seed))]
+    def sorted(self) -> _Deal:
+        return self[np.argsort(keys(self.numbers))]
 
     def __getitem__(self, rows: Any) -> _Deal:
         return _Deal(self.X[rows], self.codes[rows], self.numbers[rows])
@@ -312,10 +311,10 @@ class _Deal:
         }
 
 
-def keys(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+def keys(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
     """A hash of the numbers of rows (SplitMix64: Steele, Lea and Flood 2014); its order is the order of a store."""
     with np.errstate(over="ignore"):
-        z = (numbers.astype(np.uint64) + np.uint64(seed + 1)) * np.uint64(0x9E3779B97F4A7C15)
+        z = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return np.asarray(z ^ (z >> np.uint64(31)))

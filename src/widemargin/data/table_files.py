@@ -104,7 +104,7 @@ class Table:
         lines = csv.reader(text.lstrip("\r\n").splitlines(keepends=True), delimiter=self.delimiter)
         names = next(lines)
         if not self.header:
-            if not any(map(_is_number, names)) and any(map(_is_number, next(lines, []))):
+            if not any(map(is_number, names)) and any(map(is_number, next(lines, []))):
                 what = f"the first line looks like names: {', '.join(map(quote, names[:4]))} …"
                 raise DataError.at(self.source, what, "give label= the name; a number is for files without", line=1)
             names = [f"f{k}" for k in range(len(names))]
@@ -204,12 +204,13 @@ class Table:
             self._opened.close()
 
 
-def _is_number(field: str) -> bool:
+def is_number(field: Any) -> bool:
+    """Whether a field is a number as tables write it: Python's own 1_000 is none."""
     try:
         float(field)
-    except ValueError:
+    except (TypeError, ValueError):
         return False
-    return True
+    return "_" not in str(field)
 
 
 def _is_pipe(path: str | os.PathLike[str]) -> bool:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from widemargin.data.dataset import Dataset, stack
 from widemargin.data.encoding import Column, Encoding, listed
 from widemargin.data.errors import DataError, quote
-from widemargin.data.table_files import Table
+from widemargin.data.table_files import Table, is_number
 
 Progress = Callable[[int, int], None]
 
@@ -266,7 +266,7 @@ class Encoder:
         try:
             numbers = _as_numbers(arrow, column.cast(arrow.string()) if is_text else column)
         except arrow.ArrowInvalid:
-            bad = np.array([not _is_number(value) for value in column.to_pylist()])
+            bad = np.array([not is_number(value) for value in column.to_pylist()])
             raise self._fail(
                 name, column, bad, row, "is not a number", "the column held only numbers; correct it"
             ) from None
@@ -304,14 +304,6 @@ class Encoder:
             return np.array(_as_text(self.arrow, column).to_pylist(), dtype=np.str_)
         numbers = self._numbers(name, self.encoding.label_kind, column, row)
         return numbers.astype(np.bool_) if self.encoding.label_kind == "boolean" else numbers
-
-
-def _is_number(text: Any) -> bool:
-    try:
-        float(text)
-    except (TypeError, ValueError):
-        return False
-    return "_" not in str(text)
 
 
 def _open(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from widemargin.estimators.certified_classifier import CertifiedClassifier
-from widemargin.losses import sigmoid
+from widemargin.model import LinearModel
 from widemargin.solvers import Solver
 
 Floats = NDArray[np.float64]
@@ -61,11 +61,7 @@ class LogisticRegression(CertifiedClassifier):
     def predict_proba(self, X: ArrayLike) -> Floats:
         """P(class | x) of shape (n_samples, n_classes): σ(w·x + b), for several classes scaled to sum to 1."""
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([sigmoid(-scores), sigmoid(scores)])
-        chances = sigmoid(scores)
-        total = chances.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(chances, total, out=np.full_like(chances, 1 / chances.shape[1]), where=total > 0))
+        return LinearModel(self.coef_, self.intercept_, self.classes_, loss=self.loss).probabilities(scores)
 
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """log P(class | x); for two classes without rounding down to −∞."""

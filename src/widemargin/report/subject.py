@@ -43,9 +43,6 @@ class _Weights:
             ready = ready.astype(np.float64)
         return LinearModel(self.coef_, self.intercept_, self.classes_).scores(Rows(ready))
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        return LinearModel(self.coef_, self.intercept_, self.classes_).choose(self.decision_function(X))
-
 
 class _Certified(_Weights):
     """A bare model whose certificate is known: its support vectors are too."""
