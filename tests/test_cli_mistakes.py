@@ -655,7 +655,7 @@ def test_no_permission(folder):
     }
     script = (  # nobody may not be able to import anything: root does all that is asked for once, before
         "import os, sys\nfrom widemargin.cli import main\n"
-        "main(['train', 'heart.svm', '-o', '../warm/m.safetensors', '--json'])\n"
+        "main(['train', 'heart.svm', '-o', '../warm/m.safetensors'])\n"
         "main(['convert', 'heart.csv', '../warm/new.npz', '--label', 'disease'])\n"
         "print('now')\nos.setuid(65534)\nprint([main(command.split()) for command in sys.argv[1:]])"
     )
