@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,21 @@ def read_points(body: dict[str, Any]) -> tuple[Floats, Floats]:
         raise RefusedError(f"{len(points):,} points; the page takes at most {MOST_POINTS:,}", 413)
     if len(points) != len(labels):
         raise RefusedError(f"{len(points)} points but {len(labels)} labels; give one label for each point")
+    if not (_are_places(points) and all(type(label) is int and label in (1, -1) for label in labels)):
+        _check_each(points, labels)
+    return np.array(points, dtype=np.float64).reshape(-1, 2), np.array(labels, dtype=np.float64)
+
+
+def _are_places(points: list[Any]) -> bool:
+    """Whether all are pairs of numbers on the board, seen at once: this is done for every event of a drag."""
+    if not all(type(point) is list and len(point) == 2 for point in points):
+        return False
+    values = list(chain.from_iterable(points))
+    return set(map(type, values)) <= {int, float} and all(-FARTHEST <= value <= FARTHEST for value in values)
+
+
+def _check_each(points: list[Any], labels: list[Any]) -> None:
+    """Look at them one by one, and say what is wrong with the first that is none."""
     for k, (point, label) in enumerate(zip(points, labels, strict=True)):
         if not isinstance(point, list) or len(point) != 2:
             raise RefusedError(f"points[{k}] is {shown(point)}; a point is a pair [x, y]")
@@ -64,7 +80,6 @@ def read_points(body: dict[str, Any]) -> tuple[Floats, Floats]:
             read_number(value, f"points[{k}]", -FARTHEST, FARTHEST)
         if isinstance(label, bool) or label not in (1, -1):
             raise RefusedError(f"labels[{k}] is {shown(label)}; a label is 1 or -1")
-    return np.array(points, dtype=np.float64).reshape(-1, 2), np.array(labels, dtype=np.float64)
 
 
 def read_number(value: Any, name: str, low: float, high: float) -> float:

@@ -19,11 +19,15 @@ from widemargin.solvers.iterate import Iterate, Start, State
 from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.maximum_likelihood import maximum_likelihood
 from widemargin.solvers.proximal_newton import proximal_newton
+from widemargin.solvers.sight import Sight
+from widemargin.solvers.smo import SmoState
 
 #: The largest linear system that the interior point may build.
 LARGEST_SYSTEM = 5000
 #: Problems that the interior point solves in less than this (20 ms) are not worth trying anything else.
 AT_ONCE = 2e7
+#: Except SMO where rows are so few that its steps cost next to nothing: these per row solve most such problems exactly.
+FEW, STEPS = 300, 10
 #: Nor are smooth problems that Newton's method solves in the time of this many passes: descent takes as many.
 PASSES = 25
 #: Passes of coordinate descent before its pace is judged.
@@ -69,7 +73,9 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
     visit = 3 * rows.nonzeros / rows.n + (300 if smooth and np.isfinite(problem.loss.upper) else 40)
     pass_cost = 5e4 + rows.n * visit
     at_once = interior <= AT_ONCE or problem.hard or (smooth and interior <= PASSES * pass_cost)
-    methods = [proximal_newton, interior_point] if proximal and not at_once else [interior_point]
+    methods: list[Any] = [proximal_newton, interior_point] if proximal and not at_once else [interior_point]
+    if at_once and problem.loss.name == "hinge" and rows.n <= FEW:
+        methods.insert(0, _a_little_of_smo)
 
     at = Memory(trying=not at_once, reached=start)
     if start is not None and start.state is not None:
@@ -106,6 +112,14 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         iterate.state = at.state
         iterate.iterations += at.done - at.passes
         yield iterate
+
+
+def _a_little_of_smo(problem: Problem, *, tol: float, seed: int, start: Start | None) -> Iterator[Iterate]:
+    """The optimum, if a few steps of SMO reach it."""
+    state, most = SmoState(problem, start), STEPS * problem.rows.n
+    taken, _ = state.run(most, 1e-12)
+    if taken < most and np.isfinite(state.alpha).all():  # which it is not where no hard margin exists
+        yield Sight(problem).of(problem.weights(state.alpha), 0.0, state.alpha, 1)
 
 
 def _cost_of_interior_point(problem: Problem) -> float:
