@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
 from widemargin.problem import Problem, inner
 
@@ -272,6 +272,7 @@ class InseparableError(ValueError):
 def prove_inseparable(problem: Problem, candidates: NDArray[np.intp]) -> InseparableError | None:
     """A point common to both hulls, if the candidate rows have one; found by linear programming, then checked."""
     from scipy.optimize import linprog  # slow to import, and rarely needed
+    from scipy.sparse import csr_array, vstack
 
     rows = np.sort(candidates)
     assert (problem.c[rows] > 0).all(), "rows without strength prove nothing"
@@ -376,7 +377,7 @@ def find_separation(problem: Problem, alpha: Floats) -> SeparableError | bool:
     return False if proof is None else proof
 
 
-def _sharpened(equations: csr_array, right: Floats, weights: Floats) -> Floats:
+def _sharpened(equations: Any, right: Floats, weights: Floats) -> Floats:
     """The same solution to the last digits: least squares on the weights that are not 0."""
     used = np.flatnonzero(weights > 0)
     matrix = equations[:, used].toarray()

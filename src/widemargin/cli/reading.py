@@ -9,7 +9,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from widemargin.cli.screen import note, reading_bar
@@ -62,6 +64,7 @@ def read(path: str, options: argparse.Namespace, *, encoding: Any = None) -> Dat
     """All of a file."""
     from widemargin import data
 
+    Thread(target=import_module, args=["scipy.sparse"]).start()  # takes as long as parsing 100 MB, and is needed then
     with reading_bar(f"reading {Path(path).name}") as progress:
         return data.open(path, **reading_options(options, path, encoding), progress=progress)
 

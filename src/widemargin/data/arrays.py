@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array, issparse
 
 from widemargin.data.dataset import Dataset
 from widemargin.data.errors import DataError, because
@@ -62,6 +61,8 @@ def read_npz(path: Path, *, dtype: DTypeLike = np.float64) -> Dataset:
 
 
 def _checked_csr(path: Path, arrays: dict[str, NDArray[Any]], dtype: DTypeLike) -> Any:
+    from scipy.sparse import csr_array
+
     data, indices, starts, shape = (arrays[name] for name in ("data", "indices", "indptr", "shape"))
     whole = all(array.dtype.kind in "iu" for array in (indices, starts, shape))
     flat = all(array.ndim == 1 for array in (data, indices, starts, shape))
@@ -140,6 +141,8 @@ def _check_size(path: Path, file: Any, size: int) -> tuple[tuple[int, ...], bool
 
 def write_npy(path: Path, X: Any, y: NDArray[Any] | None) -> None:
     """Dense rows, the labels beside them."""
+    from scipy.sparse import issparse
+
     if issparse(X):
         raise DataError.at(str(path), "X is sparse, .npy is dense", "save it as .npz, or save X.toarray()")
     beside = labels_beside(path)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import DataError
@@ -48,6 +47,8 @@ def stack(parts: list[Any]) -> Any:
         whole = np.empty((n, *first.shape[1:]), dtype=np.result_type(*{part.dtype for part in parts}))
         _pour([parts], [whole])
         return whole
+    from scipy.sparse import csr_array
+
     nonzeros, width = sum(part.nnz for part in parts), first.shape[1]
     kind = np.int32 if max(nonzeros, width) <= np.iinfo(np.int32).max else np.int64
     values, indices = np.empty(nonzeros, dtype=first.dtype), np.empty(nonzeros, dtype=kind)

@@ -11,7 +11,6 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.sparse import issparse
 
 from widemargin.data.arrays import read_npy, read_npz, write_npy, write_npz
 from widemargin.data.dataset import Dataset
@@ -289,6 +288,8 @@ def _check_width(data: Dataset, n_features: int | None) -> Dataset:
 
 
 def _rows_to_write(name: str, matrix: Any) -> Any:
+    from scipy.sparse import issparse
+
     sparse: bool = issparse(matrix)
     X: Any = matrix.tocsr() if sparse else np.asarray(matrix)
     if X.ndim != 2 or X.dtype.kind not in "biuf":

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from widemargin import _core
@@ -228,8 +227,10 @@ def _starts(lengths: NDArray[Any]) -> NDArray[np.int64]:
 
 def _csr(arrays: list[NDArray[Any]], d: int) -> Any:
     """The matrix of these values, columns and lengths of rows, which are neither copied nor looked at."""
+    from scipy.sparse import csr_array
+
     x, columns, lengths = arrays
-    matrix: Any = sp.csr_array((len(lengths), d), dtype=x.dtype)
+    matrix: Any = csr_array((len(lengths), d), dtype=x.dtype)
     matrix.data, matrix.indices, matrix.indptr = x, columns, _starts(lengths)
     return matrix
 

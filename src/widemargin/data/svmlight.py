@@ -14,7 +14,6 @@ from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array, vstack
 
 from widemargin import _core
 from widemargin.data.errors import DataError, quote
@@ -123,6 +122,8 @@ def _join(parts: list[Parsed]) -> Parsed:
     parts = [part for part in parts if len(part.y)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
+    from scipy.sparse import vstack
+
     width = max(part.X.shape[1] for part in parts)
     for part in parts:
         part.X.resize(part.X.shape[0], width)
@@ -224,6 +225,8 @@ class _Reader:
         if len(taken) == 1:
             raise self._describe(*taken[0])
         values, indices, starts, y, qid, width = taken
+        from scipy.sparse import csr_array  # slow to import: the command line does it while the rows are parsed
+
         X = csr_array((values, indices, starts), shape=(len(y), width))
         return Parsed(X, y, qid, self.parser.zero_based)
 
@@ -351,6 +354,8 @@ def _spans(X: Any) -> Iterator[tuple[int, int]]:
 
 def as_csr(X: Any) -> Any:
     """X as a CSR array of floats whose indices rise within each row; the same arrays if they do already."""
+    from scipy.sparse import csr_array
+
     rows = csr_array(X)
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float64)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
 
 from widemargin.data.dataset import Dataset, stack
 from widemargin.data.encoding import Column, Encoding, listed
@@ -230,6 +229,8 @@ class Encoder:
         if X is not None:
             rows: Any = X
         else:
+            from scipy.sparse import csr_array
+
             assert places is not None
             starts = np.arange(0, values.size + 1, values.shape[1], dtype=np.int32)
             rows = csr_array((values.ravel(), places.ravel(), starts), shape=(n, int(self.offsets[-1])))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.sparse as sp
 
 from widemargin.problem import Problem
 from widemargin.solvers.iterate import Iterate, Start
@@ -21,6 +20,8 @@ def qp(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = Non
         import clarabel
     except ImportError:
         raise ImportError("solver='qp' needs Clarabel: pip install 'widemargin[qp]', or use solver='auto'") from None
+    import scipy.sparse as sp
+
     live, d = problem.live, problem.rows.d
     n, y, c = len(live), problem.y[live], problem.c[live]
     signed = sp.csc_array(problem.rows.X[live].astype(np.float64)).multiply(y[:, None]).T
