@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+
+from widemargin.data.labels import text_of
+
+__all__ = ["in_options", "positive", "text_of", "whole"]
 
 #: How errors of the library name what is an option here.
 OPTIONS = {"zero_based=True": "--zero-based", "zero_based=False": "--one-based", "label=": "--label"}
-
-
-def text_of(label: Any) -> str:
-    """A label as it stands in files: 1, not 1.0."""
-    if not isinstance(label, float):
-        return str(label)
-    return str(int(label)) if label.is_integer() and abs(label) < 1e16 else repr(label)
 
 
 def positive(text: str) -> float:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.data.labels import text_of
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -60,7 +62,7 @@ def pyplot() -> ModuleType:
 
 def name(of: object, longest: int = LONGEST_NAME) -> str:
     """A name from the data as it can stand in a picture: one line, not too long, and no formula by accident."""
-    text = f"{of:g}" if isinstance(of, float) else " ".join(str(of).split())
+    text = " ".join(text_of(of).split())
     if len(text) > longest:
         text = f"{text[: longest - 9].rstrip()}…{text[-8:].lstrip()}"
     text = text.replace("$", r"\$")

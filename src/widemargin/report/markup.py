@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from widemargin.data.labels import text_of
+
 #: A name of more letters is cut.
 LONGEST = 80
 
 
 def escaped(of: object) -> str:
     """Anything from data or names as it may stand in HTML: one line, not too long, escaped."""
-    words = str(int(of)) if isinstance(of, float) and of.is_integer() and abs(of) < 1e16 else str(of)
-    words = "".join(letter if letter.isprintable() else " " for letter in words[: 4 * LONGEST])
+    words = "".join(letter if letter.isprintable() else " " for letter in text_of(of)[: 4 * LONGEST])
     words = words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
     return html.escape(words.encode("utf-8", "replace").decode("utf-8"))
 
