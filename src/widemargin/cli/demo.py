@@ -28,8 +28,7 @@ def run(options: argparse.Namespace) -> int:
 
     mpl.use("Agg")
     from widemargin import LinearSVM
-    from widemargin.plots import demo_figure
-    from widemargin.plots.demo import clouds
+    from widemargin.plots.demo import clouds, margins_figure
     from widemargin.whole_files import written_aside
 
     strengths = [1e10, 0.1, 0.01] if options.C is None else [options.C]
@@ -37,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if target.suffix.lower() not in PICTURES:
         raise ValueError(f"{target}: no picture ends in '{target.suffix}'; use one of {', '.join(PICTURES)}")
     X, y = clouds()
-    fits = [LinearSVM(C, tol=1e-6).fit(X, y) for C in strengths]
+    fits = [LinearSVM(C, tol=1e-9).fit(X, y) for C in strengths]
     lines: list[tuple[Any, ...]] = []
     for C, svm in zip(strengths, fits, strict=True):
         proof: Any = svm.certificate_
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         lines.append((f"{C:g}", *numbers, len(proof.support), proof.misclassified, f"{proof.relative_gap:.1e}"))
     heads = ("C", "w₁", "w₂", "b", "margin width", "support vectors", "misclassified", "relative gap")
     show_table("The notes' two clouds", heads, lines)
-    figure = demo_figure(strengths if len(strengths) > 1 else strengths[0])
+    figure = margins_figure(fits, X, y)
     with writing(target), written_aside(target) as beside:
         figure.savefig(beside, format=target.suffix[1:].lower(), dpi=150)
     say(f"\nThe larger C, the fewer points may lie inside the margin, and the narrower it is. Picture: {target}")

@@ -63,21 +63,30 @@ def demo_figure(C: float | Sequence[float] = (1e10, 0.1, 0.01), *, points: str =
     if not strengths:
         raise ValueError("C is empty; give at least one number > 0")
     X, y = POINTS[points]()
-    wide = max(5.6, 3.7 * len(strengths))
-    figure, axes = pyplot().subplots(
-        1, len(strengths), figsize=(wide, 4.9 if len(strengths) == 1 else 4.3), layout="constrained", squeeze=False
-    )
-    for ax, strength in zip(axes[0], strengths, strict=True):
-        try:
-            svm = LinearSVM(strength, tol=1e-9).fit(X, y)
-        except InseparableError as proof:
-            HullDisplay.from_data(X, y, proof=proof, ax=ax)
-            ax.set_title(f"C = {strength:g}, no line separates the classes", fontsize="medium")
+    return margins_figure([demo_fit(strength, X, y) for strength in strengths], X, y)
+
+
+def demo_fit(C: float, X: Floats, y: Floats) -> LinearSVM | InseparableError:
+    """The fit at this C, or the proof that there is none."""
+    try:
+        return LinearSVM(C, tol=1e-9).fit(X, y)
+    except InseparableError as proof:
+        return proof
+
+
+def margins_figure(fits: Sequence[LinearSVM | InseparableError], X: Floats, y: Floats) -> Any:
+    """A panel for each fit; in place of one that cannot be, the hulls that prove it."""
+    wide, high = max(5.6, 3.7 * len(fits)), 4.9 if len(fits) == 1 else 4.3
+    figure, axes = pyplot().subplots(1, len(fits), figsize=(wide, high), layout="constrained", squeeze=False)
+    for ax, fit in zip(axes[0], fits, strict=True):
+        if isinstance(fit, InseparableError):
+            HullDisplay.from_data(X, y, proof=fit, ax=ax)
+            ax.set_title("C = inf, no line separates the classes", fontsize="medium")
             continue
-        MarginDisplay.from_estimator(svm, X, y, ax=ax)
-        width, count = 2 / np.linalg.norm(svm.coef_), len(svm.support_)
-        ax.set_title(f"C = {strength:g}, width {width:.3g}, {count} support vectors", fontsize="medium")
-    share_legend(axes[0], figure, loc="outside lower center", ncols=min(4, 2 * len(strengths)))
+        MarginDisplay.from_estimator(fit, X, y, ax=ax)
+        width, count = 2 / np.linalg.norm(fit.coef_), len(fit.support_)
+        ax.set_title(f"C = {fit.C:g}, width {width:.3g}, {count} support vectors", fontsize="medium")
+    share_legend(axes[0], figure, loc="outside lower center", ncols=min(4, 2 * len(fits)))
     return figure
 
 
