@@ -3,13 +3,14 @@ import sys
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 from sklearn.decomposition import PCA
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from oracles import hard_margin, noisy
 from widemargin import InseparableError, LinearSVM, hildreth, path
@@ -177,6 +178,76 @@ def test_other_rows_have_no_rings():
     svm = LinearSVM().fit(X, y)
     display = MarginDisplay.from_estimator(svm, X[:20], y[:20], ax=Figure().subplots())
     assert not set(RINGS) & set(drawn(display))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("noise", [0.0, 0.15])
+def test_held_out_rows_of_the_same_number_are_not_those_of_the_fit(loss, noise):
+    """As many rows as in the fit, with or without slacks, or the same rows in another order: no rings, no KKT."""
+    X, y = (part[2:] for part in noisy(202, 3, noise=noise))
+    X[:, 0] += 3 * y if noise == 0 else 0
+    svm = LinearSVM(C=1, loss=loss).fit(X[:100], y[:100])
+    for rows in (slice(100, 200), slice(99, None, -1)):
+        display = MarginDisplay.from_estimator(svm, X[rows], y[rows], ax=Figure().subplots())
+        assert not set(RINGS) & set(drawn(display))
+        with pytest.raises(ValueError, match="these are others"):
+            KKTDisplay.from_estimator(svm, X[rows], y[rows])
+    assert len(ringed(MarginDisplay.from_estimator(svm, X[:100], y[:100], ax=Figure().subplots()))) == len(svm.support_)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_kkt_wants_the_weights_of_the_fit(loss):
+    """Without them α/c would leave [0, 1]: the message asks for them, and with them the picture is drawn."""
+    X, y = noisy(100, 2)
+    weights = np.where(np.arange(100) % 3, 1.0, 5.0) * (np.arange(100) != 7)
+    svm = LinearSVM(C=0.5, loss=loss).fit(X, y, weights)
+    with pytest.raises(ValueError, match="give the sample_weight of the fit"):
+        KKTDisplay.from_estimator(svm, X, y, ax=Figure().subplots())
+    display = KKTDisplay.from_estimator(svm, X, y, sample_weight=weights, ax=Figure().subplots())
+    assert max(drawn(display)[name][:, 1].max() for name in ("class -1", "class 1")) <= 1 + 1e-9
+
+
+def test_support_vectors_of_others_are_ringed_on_their_rows():
+    """scikit-learn's SVC has no certificate; its dual coefficients tell the rows of its fit from others."""
+    X, y = noisy(120, 2)
+    svm = SVC(kernel="linear").fit(X[:60], y[:60])
+    here = MarginDisplay.from_estimator(svm, X[:60].tolist(), y[:60], ax=Figure().subplots())
+    there = MarginDisplay.from_estimator(svm, X[60:], y[60:], ax=Figure().subplots())
+    assert len(ringed(here)) == len(svm.support_)
+    assert not set(RINGS) & set(drawn(there))
+
+
+def test_what_the_fit_left_open_is_no_slack():
+    """Rows with 0 < α < c have ξ = 0 at the optimum: of a rough fit they are drawn on the edge, not inside."""
+    X, y = noisy(120, 3)
+    svm, display = margin_of(X, y, C=0.1, solver="dual_cd")
+    alpha, worst = svm.certificate_.alpha, svm.certificate_.kkt[1].worst
+    between = (alpha > 1e-9) & (alpha < 0.1 - 1e-9)
+    assert 1e-4 < worst < 0.01
+    on_edge = drawn(display)[RINGS[0]][:, 0]
+    assert set(svm.decision_function(X)[between].round(9)) <= set(on_edge.round(9))
+    assert abs(abs(on_edge) - 1).max() <= worst + 1e-9
+
+
+def test_the_hundred_largest_slacks_are_drawn():
+    """Of more there are as many lines, the longest, and the legend says so."""
+    svm, display = margin_of(*noisy(400, 2), C=0.01)
+    assert svm.certificate_.violations > 100
+    (lines,) = [one for one in display.ax_.collections if str(one.get_label()).startswith("slack")]
+    lengths = [float(np.linalg.norm(np.diff(way, axis=0))) for way in lines.get_segments()]
+    X, y = noisy(400, 2)
+    slack = np.sort(1 - y * svm.decision_function(X))[::-1]
+    assert sorted(lengths, reverse=True) == pytest.approx(slack[:100] / np.linalg.norm(svm.coef_))
+    assert "slack ξ (the 100 largest)" in legend(display)
+
+
+def test_classes_that_differ_have_names_that_differ():
+    """Dates as numbers are written in full and without a point, in either precision."""
+    X, y = noisy(60, 2)
+    display = margin_of(X, np.where(y > 0, 20230115.0, 20230116.0))[1]
+    assert legend(display)[:2] == ["class 20230115", "class 20230116"]
+    display = margin_of(X, np.where(y > 0, 2023011.0, 2023012.0).astype(np.float32))[1]
+    assert legend(display)[:2] == ["class 2023011", "class 2023012"]
 
 
 def test_one_of_several_classes_against_the_rest():
@@ -467,6 +538,20 @@ def test_separators_lie_where_the_scores_are_0():
         assert clf.decision_function([line.get_xy1(), line.get_xy2()]) == pytest.approx([0, 0], abs=1e-9)
     with pytest.raises(ValueError, match="'wide' has 2 classes and 3 features"):
         SeparatorsDisplay.from_estimators({"wide": LinearSVM().fit(*noisy(30, 3))}, X, y, ax=ax)
+
+
+def test_separators_over_other_labels():
+    """Rows of one class are drawn, a third class is named, no classifier is told; axes have the features' names."""
+    X, y = noisy(60, 2)
+    frame = pd.DataFrame(X, columns=["height", "weight"])
+    fits = {"ours": LinearSVM().fit(frame, y)}
+    display = SeparatorsDisplay.from_estimators(fits, frame[y > 0], y[y > 0], ax=Figure().subplots())
+    assert legend(display) == ["class 1", "ours"]
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("height", "weight")
+    with pytest.raises(ValueError, match=r"label .*3.*, 'ours' the classes \[-1.0, 1.0\]; leave such rows out"):
+        SeparatorsDisplay.from_estimators(fits, X, np.append(y[1:], 3))
+    with pytest.raises(ValueError, match="estimators is empty; give"):
+        SeparatorsDisplay.from_estimators({}, X, y)
 
 
 def test_without_matplotlib_the_error_names_the_command(monkeypatch):

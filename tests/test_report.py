@@ -82,7 +82,7 @@ def test_the_first_sentences_say_how_good_and_how_sure():
 
 def test_the_page_is_complete_in_itself():
     """No address but data and anchors, no script, no form; the pictures are images that hold themselves."""
-    svm, X, y = fitted()
+    svm, X, y = fitted(solver="dual_cd")
     page = Page(report(svm, X, y))
     assert not {"script", "link", "iframe", "object", "form"} & set(page.tags)
     addresses = [value for _, name, value in page.attributes if name in ("src", "href")]

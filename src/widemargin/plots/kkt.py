@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from widemargin.certificate import AT_BOUND, Certificates
+from widemargin.certificate import AT_BOUND, Certificate, Certificates, certify
 from widemargin.plots.look import CLASSES, COLOURS, Display, frame, mark_beyond, name, point_size, scatter
-from widemargin.plots.sides import class_of
+from widemargin.plots.sides import SAME, class_of, is_about
 from widemargin.problem import Problem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
+
+
+class OtherProblemError(ValueError):
+    """What a certificate was to be drawn on is not what it is about."""
 
 
 class KKTDisplay(Display):
@@ -54,10 +58,17 @@ class KKTDisplay(Display):
         classes, problems = copy(clf).problems(X, y, sample_weight)
         proof = clf.certificate_
         proof = proof[row] if isinstance(proof, Certificates) else proof
-        if not np.array_equal(classes, clf.classes_) or len(proof.alpha) != problems[row].rows.n:
-            raise ValueError("KKTDisplay draws the rows that clf was fitted to; these are others")
-        problem = problems[row]
-        margins = problem.margins(np.asarray(clf.coef_[row], dtype=np.float64), float(clf.intercept_[row]))
+        if not np.array_equal(classes, clf.classes_):
+            raise OtherProblemError("KKTDisplay draws the rows that clf was fitted to; these have other classes")
+        problem, w, b = problems[row], np.asarray(clf.coef_[row], dtype=np.float64), float(clf.intercept_[row])
+        margins = problem.margins(w, b)
+        if not is_about(proof, w, problem.rows, problem.y, problem.y * margins):
+            raise OtherProblemError("KKTDisplay draws the rows that clf was fitted to; these are others")
+        if not _has_strengths_of(proof, certify(problem, w, b, proof.alpha, margins)):
+            raise OtherProblemError(
+                "these are the rows that clf was fitted to, but not with the same strengths; give the sample_weight of "
+                "the fit, and leave C and class_weight as they were"
+            )
         live = problem.live
         m, alpha, c = margins[live], proof.alpha[live], problem.c[live]
         heights = alpha if problem.hard else alpha / c
@@ -95,3 +106,10 @@ class KKTDisplay(Display):
             if not problem.hard:
                 ax.plot([left, kink], [high] * 2, color=COLOURS[5], label=f"allowed: α = c, m ≤ {kink:g}", **broad)
         ax.set(xlim=(left, right), ylim=(bottom, top))
+
+
+def _has_strengths_of(proof: Certificate, again: Certificate) -> bool:
+    """Whether the certificate comes out the same: another c changes the values, or the place of α in [0, c]."""
+    same_places = [kind.count for kind in proof.kkt] == [kind.count for kind in again.kkt]
+    near = SAME * abs(proof.primal)
+    return same_places and bool(np.allclose([proof.primal, proof.dual], [again.primal, again.dual], SAME, near))

@@ -38,6 +38,8 @@ Floats = NDArray[np.float64]
 MOST_SLACKS = 100
 #: Of the rows that only fill the classes' areas, so many are drawn.
 MOST_FILLERS = 4_000
+#: So few marks stay lines in a picture of many rows.
+FEW = 100
 #: Coinciding rows are counted in the picture at so many places at most.
 MOST_COUNTS = 12
 
@@ -47,9 +49,10 @@ class MarginDisplay(Display):
 
     Support vectors are ringed by kind: a circle on the edge of the band (ξ = 0), a dotted circle inside the margin
     (0 < ξ ≤ 1), a square with a cross for a misclassified one (ξ > 1). Of a classifier without support vectors, rows
-    inside the margin get a white dot and misclassified ones a cross. Up to 100 slacks ξ are drawn, each as a line from
-    its row to its edge of the band. Of more than 4,000 rows that are none of this, 4,000 are drawn. A few rows that lie
-    so far out that the rest would shrink to a dot are arrowheads on the frame.
+    inside the margin get a white dot and misclassified ones a cross. The 100 largest slacks ξ are drawn, each as a line
+    from its row to its edge of the band. A ξ within what the fit left open, by its certificate, counts as 0. Of more
+    than 4,000 rows that are none of this, 4,000 are drawn. A few rows that lie so far out that the rest would shrink to
+    a dot are arrowheads on the frame.
 
     Two features are drawn as they are. More are seen from the side: the score w·x + b to the right, and upwards the
     first principal component of what is left of X without its part along w.
@@ -115,8 +118,10 @@ class MarginDisplay(Display):
             ("misclassified", crossed, 1.2, MISCLASSIFIED),
         ):
             if rows.any():
-                faint = dict(look) if look in CLASSES else _fainter(look, int(rows.sum()))
-                scatter(self.ax_, places[rows], share * sizes[rows], label=label, **faint)
+                count = int(rows.sum())
+                faint = dict(look) if look in CLASSES else _fainter(look, count)
+                pixels = len(places) > RASTER and count > FEW  # the kinds of marks add up
+                scatter(self.ax_, places[rows], share * sizes[rows], label=label, rasterized=pixels, **faint)
         self._count_coinciding(places)
 
     def _count_coinciding(self, places: Floats) -> None:
@@ -128,15 +133,17 @@ class MarginDisplay(Display):
                 self.ax_.annotate(f"×{count:,}", place, **near)
 
     def _draw_slacks(self, places: Floats, normal: Floats, side: Side) -> None:
-        """ξ of every row that has one: the way to its edge of the band, at right angles to it."""
-        late = side.inside | side.wrong
-        if not 0 < late.sum() <= MOST_SLACKS or not normal.any():
+        """The largest ξ: from the row to its edge of the band, at right angles to it."""
+        late = np.flatnonzero(side.inside | side.wrong)
+        if not len(late) or not normal.any():
             return
         from matplotlib.collections import LineCollection
 
-        towards = np.where(side.positive[late], 1.0, -1.0) * side.slack[late] / (normal @ normal)
-        ways = np.stack([places[late], places[late] + np.outer(towards, normal)], axis=1)
-        self.ax_.add_collection(LineCollection(list(ways), label="slack ξ", **SLACK), autolim=False)
+        largest = np.sort(late[np.argsort(-side.slack[late], kind="stable")[:MOST_SLACKS]])
+        towards = np.where(side.positive[largest], 1.0, -1.0) * side.slack[largest] / (normal @ normal)
+        ways = np.stack([places[largest], places[largest] + np.outer(towards, normal)], axis=1)
+        label = "slack ξ" if len(late) <= MOST_SLACKS else f"slack ξ (the {MOST_SLACKS} largest)"
+        self.ax_.add_collection(LineCollection(list(ways), label=label, **SLACK), autolim=False)
 
     def _draw_band(self, normal: Floats, offset: float) -> None:
         """Draw the lines on which normal · place + offset is −1, 0 and 1."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from widemargin.plots.look import CLASSES, COLOURS, DASHES, Display, frame, name, point_size, scatter
-from widemargin.plots.sides import matrix_of
+from widemargin.plots.sides import is_known, matrix_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,18 +35,18 @@ class SeparatorsDisplay(Display):
         cls, estimators: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, ax: Axes | None = None
     ) -> Self:
         """Draw fitted classifiers of the same two classes, given under their labels."""
-        places, y = matrix_of(X) @ np.eye(matrix_of(X).shape[1]), np.asarray(y)
+        if not estimators:
+            raise ValueError("estimators is empty; give at least one fitted classifier under its label")
+        matrix, y = matrix_of(X), np.asarray(y)
         for label, clf in estimators.items():
-            if len(clf.classes_) != 2 or np.shape(clf.coef_)[-1] != 2:
-                raise ValueError(
-                    f"SeparatorsDisplay draws two classes and two features, {label!r} has {len(clf.classes_)} classes "
-                    f"and {np.shape(clf.coef_)[-1]} features"
-                )
-        display = cls._on(ax)
+            _check(clf, label, matrix, y)
+        first = next(iter(estimators.values()))
+        display, places = cls._on(ax), matrix @ np.eye(2)
         low, high = frame(places, whole=True)
         display.ax_.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        for one, look in zip(np.unique(y), CLASSES, strict=True):
-            scatter(display.ax_, places[y == one], point_size(len(y)), label=f"class {name(one)}", **look)
+        for one, look in zip(np.asarray(first.classes_), CLASSES, strict=True):
+            if (y == one).any():
+                scatter(display.ax_, places[y == one], point_size(len(y)), label=f"class {name(one)}", **look)
         # the classes have the first two colours
         for (label, clf), color, dashes in zip(estimators.items(), cycle(COLOURS[2:]), cycle(DASHES), strict=False):
             w, b = np.ravel(clf.coef_), float(np.ravel(clf.intercept_)[0])
@@ -57,4 +57,20 @@ class SeparatorsDisplay(Display):
                 display.ax_.axline(
                     (foot[0], foot[1]), (end[0], end[1]), color=color, ls=dashes, lw=1.8, label=name(label)
                 )
-        return display._explain("x₁", "x₂")
+        return display._explain(*map(name, getattr(first, "feature_names_in_", ("x₁", "x₂"))))
+
+
+def _check(clf: Any, label: str, matrix: Any, y: Any) -> None:
+    """Raises unless the classifier tells two classes apart by two features, and these rows are of that kind."""
+    classes, features = np.asarray(clf.classes_), np.shape(clf.coef_)[-1]
+    if len(classes) != 2 or features != 2:
+        raise ValueError(
+            f"SeparatorsDisplay draws two classes and two features, {label!r} has {len(classes)} classes "
+            f"and {features} features"
+        )
+    if matrix.shape[1] != 2:
+        raise ValueError(f"X has {matrix.shape[1]} columns and {label!r} 2 features; give the two columns of its fit")
+    known = is_known(y, classes)
+    if not known.all():
+        other = y[np.argmin(known)]
+        raise ValueError(f"y has the label {other!r}, {label!r} the classes {classes.tolist()}; leave such rows out")

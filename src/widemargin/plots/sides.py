@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, svds
 
-from widemargin.certificate import AT_BOUND
+from widemargin.certificate import AT_BOUND, Certificate, Certificates
+from widemargin.data import Rows
 from widemargin.losses import LOSSES
 from widemargin.plots.look import name
 
@@ -19,6 +20,10 @@ Flags = NDArray[np.bool_]
 
 #: As many rows are enough to find the main direction.
 MANY = 10_000
+#: Sums over the same rows agree to this share of their terms; sums over other rows do not.
+SAME = 1e-6
+#: A slack below this share of half the margin cannot be seen.
+UNSEEN = 0.01
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Side:
     names: tuple[str, str]
     #: Which rows are support vectors; None if the classifier has none, or was fitted to other rows.
     support: Flags | None
+    #: How far from the edge of the band a row may be and still count as on it.
+    tolerance: float
 
     @property
     def margins(self) -> Floats:
@@ -50,7 +57,7 @@ class Side:
     def inside(self) -> Flags:
         """0 < ξ ≤ 1: on the right side, but inside the margin."""
         slack = self.slack
-        return np.asarray((slack > AT_BOUND) & (slack <= 1))
+        return np.asarray((slack > self.tolerance) & (slack <= 1))
 
     @property
     def wrong(self) -> Flags:
@@ -59,7 +66,10 @@ class Side:
 
 
 def side_of(clf: Any, X: Any, y: Any, target: object, display: str) -> Side:
-    """The side of `target`: the second of two classes; of more, one that must be named."""
+    """The side of `target`: the second of two classes; of more, one that must be named.
+
+    Its support vectors are those of the fit, if these are the rows of the fit.
+    """
     classes = np.asarray(clf.classes_)
     which = class_of(clf, target, display)
     y = np.asarray(y)
@@ -67,7 +77,7 @@ def side_of(clf: Any, X: Any, y: Any, target: object, display: str) -> Side:
     if not known.all():
         at = int(np.argmin(known))
         raise ValueError(f"y[{at}] is {y[at]!r}, which is no class of clf: {classes.tolist()}; leave such rows out")
-    weights = np.asarray(clf.coef_.todense() if hasattr(clf.coef_, "todense") else clf.coef_)
+    weights = dense(clf.coef_)
     scores = np.asarray(clf.decision_function(X), dtype=np.float64)
     if len(scores) != len(y):
         raise ValueError(f"X has {len(scores)} rows and y has {len(y)} labels")
@@ -76,13 +86,61 @@ def side_of(clf: Any, X: Any, y: Any, target: object, display: str) -> Side:
     else:
         scores, row, sign, names = scores[:, which], which, 1.0, ("the rest", name(classes[which]))
     intercept = np.broadcast_to(np.ravel(clf.intercept_), len(weights))
-    return Side(
-        sign * np.asarray(weights[row], dtype=np.float64),
-        sign * float(intercept[row]),
-        sign * scores,
-        y == classes[which],
-        names,
-        _support(clf, row, len(y)),
+    w, b, positive = np.asarray(weights[row], dtype=np.float64), float(intercept[row]), y == classes[which]
+    signs = sign * np.where(positive, 1.0, -1.0)
+    support, tolerance = _support(clf, row, walkable(X), signs, scores)
+    return Side(sign * w, sign * b, sign * scores, positive, names, support, tolerance)
+
+
+def _support(clf: Any, row: int, rows: Rows, signs: Floats, scores: Floats) -> tuple[Flags | None, float]:
+    """The support vectors, and how far one may be from the edge of the band and still count as on it.
+
+    There are none where the loss leaves no row out, or where these are not the rows that clf was fitted to.
+    """
+    loss = LOSSES.get(getattr(clf, "loss", "hinge"))
+    if not hasattr(clf, "support_") or loss is None or not np.isfinite(loss.kink):
+        return None, AT_BOUND
+    flags = np.zeros(len(signs), dtype=bool)
+    if not hasattr(clf, "certificate_"):
+        if not _weigh_up_to_coef(clf, rows):
+            return None, AT_BOUND
+        flags[np.asarray(clf.support_)] = True
+        return flags, AT_BOUND
+    proof = clf.certificate_[row] if isinstance(clf.certificate_, Certificates) else clf.certificate_
+    if not is_about(proof, dense(clf.coef_)[row], rows, signs, scores):
+        return None, AT_BOUND
+    flags[proof.support] = True
+    between = proof.kkt[1]  # where the demand is m = 1, the worst miss is what the fit left open
+    return flags, float(np.clip(between.worst, AT_BOUND, UNSEEN)) if between.demand.startswith("m =") else AT_BOUND
+
+
+def is_about(proof: Certificate, w: Floats, rows: Rows, signs: Floats, scores: Floats) -> bool:
+    """Whether a certificate of w is about these rows, y = ±1 being their `signs` and w·x + b their `scores`.
+
+    They are if their slacks add up to what it counted, and if its α weighs them up to a w(α) as far from w as it says.
+    """
+    if len(proof.alpha) != len(signs):
+        return False
+    slack = float(np.maximum(0.0, 1 - signs * scores).sum())
+    if proof.rows == len(signs) and abs(slack - proof.slack) > SAME * (1 + proof.slack):
+        return False
+    pulls, size = proof.alpha * signs, float(np.linalg.norm(w))
+    implied = rows.combine(pulls)
+    terms = float(np.abs(pulls) @ np.sqrt(rows.square_norms)) + size
+    with_penalty = float(np.linalg.norm(w - implied)), proof.stationarity * size
+    without_penalty = float(np.linalg.norm(implied)), proof.stationarity
+    return any(abs(found - stated) <= SAME * terms for found, stated in (with_penalty, without_penalty))
+
+
+def _weigh_up_to_coef(clf: Any, rows: Rows) -> bool:
+    """Whether the rows of a fit without a certificate are these: its dual coefficients give its weights."""
+    support = np.asarray(clf.support_)
+    if not hasattr(clf, "dual_coef_") or (len(support) and support.max() >= rows.n):
+        return False
+    weights = dense(clf.coef_)
+    implied = dense(clf.dual_coef_) @ rows.take(support)
+    return implied.shape == weights.shape and bool(
+        np.allclose(implied, weights, rtol=0, atol=SAME * abs(weights).max())
     )
 
 
@@ -104,24 +162,6 @@ def class_of(clf: Any, target: object, display: str) -> int:
             f"{display} draws two classes, clf has {len(classes)}; name the one to tell from the rest: target=…"
         )
     return 1
-
-
-def _support(clf: Any, row: int, n: int) -> Flags | None:
-    """The support vectors, where the loss leaves some rows out and these are the rows that clf was fitted to."""
-    if not hasattr(clf, "support_") or not np.isfinite(LOSSES[getattr(clf, "loss", "hinge")].kink):
-        return None
-    proof = getattr(clf, "certificate_", None)
-    support = np.asarray(clf.support_)
-    if proof is not None:
-        proof = proof if hasattr(proof, "support") else proof[row]
-        support = proof.support
-        if len(proof.alpha) != n:
-            return None
-    if len(support) and support[-1] >= n:
-        return None
-    flags = np.zeros(n, dtype=bool)
-    flags[support] = True
-    return flags
 
 
 def main_coordinate(X: Any, w: Floats | None) -> Floats:
@@ -175,3 +215,14 @@ def rows_of(X: Any, which: NDArray[Any]) -> Any:
 def matrix_of(X: Any) -> Any:
     """X as products with it need it: sparse as it is, else float64."""
     return X if issparse(X) else np.asarray(X, dtype=np.float64)
+
+
+def walkable(X: Any) -> Rows:
+    """X with the products of our kernels."""
+    matrix = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    return Rows(matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64))
+
+
+def dense(weights: Any) -> NDArray[Any]:
+    """Weights as an array, which some classifiers keep sparse."""
+    return np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights)
