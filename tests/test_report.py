@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
+from sklearn import metrics
+from sklearn.datasets import dump_svmlight_file
+from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
 
 from oracles import noisy, text_like
-from widemargin import LinearSVM, LogisticRegression, Perceptron
+from widemargin import LinearSVM, LogisticRegression, Perceptron, certify
+from widemargin.cli import main
 from widemargin.model import LinearModel
 from widemargin.report import report, write_report
 
@@ -107,17 +111,33 @@ def test_certificate_and_kkt_table_are_the_estimators():
 
 
 @pytest.mark.usefixtures("quick")
-def test_heaviest_features_stand_under_their_class():
-    """The first feature for either class has the largest and the smallest weight, by the name it was given."""
-    svm, X, y = fitted(d=30)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_features_are_ranked_by_what_they_move(form):
+    """Under either class stand the features of the largest weight × standard deviation, with the weight itself."""
+    X, y = noisy(120, 30, big=1e4)
+    X += 10.0
+    svm = LinearSVM().fit(X, y)
     names = [f"column {k}" for k in range(30)]
-    page, w = report(svm, X, y, names=names), svm.coef_[0]
-    for heading, wanted in (("Speak for class 1<", np.argsort(-w)), ("Speak for class -1<", np.argsort(w))):
+    page, w = report(svm, form(X), y, names=names), svm.coef_[0]
+    moves = w * X.std(axis=0)
+    assert (np.argsort(abs(w)) != np.argsort(abs(moves))).any()
+    for heading, wanted in (("Speak for class 1<", np.argsort(-moves)), ("Speak for class -1<", np.argsort(moves))):
         rows = table_after(page, heading)
         signed = [k for k in wanted if (w[k] > 0) == (w[wanted[0]] > 0)][:15]
         assert [row[0] for row in rows] == [names[k] for k in signed]
         assert [float(row[1]) for row in rows] == pytest.approx(w[signed], rel=1e-3)
+        assert [float(row[2]) for row in rows] == pytest.approx(moves[signed], rel=1e-2)
     assert "feature 30" in report(svm, X, y)
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_spread_of_a_column_far_from_0():
+    """Its standard deviation is that of the column, however large its mean, also of sparse rows."""
+    X, y = noisy(200, 2)
+    X[:, 0] += 1e8
+    model = LinearModel(np.ones((1, 2)), np.array([-1e8]), np.array([-1.0, 1.0]))
+    moved = {row[0]: float(row[2]) for row in table_after(report(model, sp.csr_array(X), y), "Speak for class 1<")}
+    assert moved == pytest.approx({"feature 1": X[:, 0].std(), "feature 2": X[:, 1].std()}, rel=1e-2)
 
 
 @pytest.mark.usefixtures("quick")
@@ -153,7 +173,7 @@ def test_a_bare_model_has_no_certificate_unless_one_is_given():
     model = LinearModel(svm.coef_, svm.intercept_, svm.classes_)
     bare = report(model, X, y)
     assert "<h2>Certificate" not in bare
-    assert "that takes the rows of its training" in bare
+    assert "is not proved here: that takes the rows, the loss and the C" in bare
     given = report(model, X, y, certificate=svm.certificate_)
     whole = report(svm, X, y)
     assert table_after(given, "<h2>Certificate") == table_after(whole, "<h2>Certificate")
@@ -184,11 +204,118 @@ def test_a_fit_that_fell_short_is_told():
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_useless_model_is_told():
-    """A model that is right no more often than the most frequent class is called useless."""
+def test_held_out_rows_of_the_same_number_have_no_support_vectors(monkeypatch):
+    """The page neither rings rows nor draws their α: neither picture of the fit's rows is about these."""
+    X, y = noisy(200, 4)
+    svm = LinearSVM(solver="dual_cd").fit(X[:100], y[:100])
+    captions = []
+
+    def draw(picture):
+        ax = Figure().subplots()
+        picture(ax)
+        captions.append([text.get_text() for text in ax.get_legend().get_texts()])
+        return "data:,"
+
+    monkeypatch.setattr("widemargin.report.sections.picture_of", draw)
+    report(svm, X[100:], y[100:])
+    assert len(captions) == 2  # margin and convergence
+    assert not [one for one in captions[0] if "support vector" in one]
+    report(svm, X[:100], y[:100])
+    assert len(captions) == 5
+    assert [one for one in captions[2] if "support vector" in one]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_fit_with_weights_has_its_page():
+    """Rows whose weights the page does not know have no picture of α/c, and all else."""
+    X, y = noisy(100, 3)
+    page = report(LinearSVM().fit(X, y, 1.0 + np.arange(100) % 4), X, y)
+    assert "The margin, " in page
+    assert "Optimality: how hard" not in page
+    assert "rows that the model was trained on" in page
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_proof_on_other_rows_is_no_training_on_them():
+    """Of a certificate computed on test rows the page says what it proves, and not that they were trained on."""
+    X, y = noisy(200, 4)
+    model = LinearModel.from_estimator(LinearSVM(tol=1e-6).fit(X[:100], y[:100]))
+    judged = Page(report(model, X[100:], y[100:], certificate=certify(X[100:], y[100:], model.coef, model.intercept)))
+    assert "were trained on" not in judged.text
+    assert "the model was trained on. Expect" not in judged.text
+    assert "% better on these rows." in judged.text
+    assert "Training stopped short" not in judged.text
+    trained = Page(report(model, X[:100], y[:100], certificate=certify(X[:100], y[:100], model.coef, model.intercept)))
+    assert "These are the rows that the model was trained on." in trained.text
+
+
+@pytest.mark.usefixtures("quick")
+def test_accuracy_no_better_than_the_most_frequent_class_is_told():
+    """The page says so of the accuracy alone; where the scores order the rows, it says that, too."""
     X, y = noisy(100, 2)
-    model = LinearModel(np.zeros((1, 2)), np.array([-1.0]), np.array([-1.0, 1.0]))
-    assert "no better than always naming" in report(model, X, np.where(np.arange(100) < 90, -1.0, y))
+    labels = np.where(np.arange(100) < 90, -1.0, y)
+    blind = LinearModel(np.zeros((1, 2)), np.array([-1.0]), np.array([-1.0, 1.0]))
+    page = report(blind, X, labels)
+    assert "not better than that of always naming the most frequent class" in page
+    assert "of use" not in page
+    rng = np.random.default_rng(0)
+    rare = np.repeat([0, 1], [950, 50])
+    X = rng.standard_normal((1000, 1)) + 1.4 * rare[:, None]
+    shy = LinearModel(np.ones((1, 1)), np.array([-9.0]), np.array([0, 1]))
+    page = report(shy, X, rare)
+    assert "not better than that of always naming the most frequent class" in page
+    assert f"with a ROC AUC of {metrics.roc_auc_score(rare, X[:, 0]):.3f}" in page
+
+
+@pytest.mark.usefixtures("quick")
+def test_several_classes_without_a_mistake():
+    """The page says that every row scores highest for its class, not that it is outside of all margins."""
+    X, y = np.repeat(np.eye(3), 10, axis=0), np.repeat(["a", "b", "c"], 10)
+    svm = LinearSVM(C=0.05).fit(X, y)
+    assert sum(one.violations for one in svm.certificate_) > 0
+    page = report(svm, X, y)
+    assert "None: every row scores highest for its own class." in page
+    assert "outside of the margin" not in page
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_a_gap_is_of():
+    """The tile beside the accuracy names the objective."""
+    assert "the most that other weights could lower the objective" in report(*fitted())
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_the_command_proves_and_draws_the_rows_of_the_training(tmp_path, loss):
+    """On the rows trained on: certificate, three settings, margin and KKT; on others: margin and settings alone."""
+    X, y = noisy(200, 4)
+    for name, rows in (("train", slice(0, 100)), ("test", slice(100, 200))):
+        dump_svmlight_file(X[rows], y[rows], f"{tmp_path}/{name}.svm", zero_based=False)
+    train = ["train", f"{tmp_path}/train.svm", "-C", "0.5", "--loss", loss, "--json", "-o", f"{tmp_path}/m.safetensors"]
+    assert main(train) == 0
+    pages = {}
+    for name in ("train", "test"):
+        page = tmp_path / f"{name}.html"
+        assert main(["report", f"{tmp_path}/m.safetensors", f"{tmp_path}/{name}.svm", "-o", str(page)]) == 0
+        pages[name] = page.read_text()
+        settings = dict(table_after(pages[name], "<h2>Settings"))
+        assert (settings["loss"], settings["C"], settings["rows trained on"]) == (loss, "0.5", "100")
+    assert [page.count("<img ") for page in pages.values()] == [2, 1]
+    assert ["<h2>Certificate" in page for page in pages.values()] == [True, False]
+    assert "These are the rows that the model was trained on." in pages["train"]
+    assert "is not proved here" in pages["test"]
+
+
+def test_the_command_on_a_model_of_another_loss(tmp_path):
+    """A multinomial model has its page, which says why there is no proof."""
+    X, y = noisy(90, 3)
+    y = np.arange(90) % 3
+    dump_svmlight_file(X, y, f"{tmp_path}/rows.svm", zero_based=False)
+    theirs = SklearnLogisticRegression().fit(X, y)
+    LinearModel.from_estimator(theirs).save(tmp_path / "m.safetensors")
+    assert main(["report", f"{tmp_path}/m.safetensors", f"{tmp_path}/rows.svm", "-o", f"{tmp_path}/page.html"]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "this model has the multinomial loss" in page
+    assert f"{theirs.score(X, y) * 90:.0f} are classified rightly" in page
 
 
 @pytest.mark.usefixtures("quick")

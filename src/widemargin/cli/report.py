@@ -6,7 +6,6 @@ widemargin report heart.safetensors heart.test.svm -o heart.html
 from __future__ import annotations
 
 import argparse
-import warnings
 from pathlib import Path
 
 from widemargin.cli.proving import problem_of, prove, was_trained_on
@@ -32,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
     mpl.use("Agg")
     from widemargin import LinearModel
     from widemargin.data import DataError
+    from widemargin.model import MULTINOMIAL
     from widemargin.report import write_report
 
     target = target_of(options.output, options.model, options.data)
@@ -39,23 +39,22 @@ def run(options: argparse.Namespace) -> int:
     found = read_for(model, options.data, options)
     if found.y is None:
         raise DataError.at(options.data, "no labels", "give a file that has them, or say --label COLUMN")
-    proof = None
-    if model.C is not None and not options.no_proof:
+    proof, problem = None, None
+    if not options.no_proof and model.C is not None and model.loss not in (None, MULTINOMIAL):
         problem = problem_of(model, options.model)
         if was_trained_on(model, found, problem):
             proof = prove(model, found, problem, tol=1e-3, threads=options.threads)
-    rows = getattr(found.X, "X", found.X)
-    with warnings.catch_warnings(), writing(target):
-        warnings.simplefilter("ignore")
+    with writing(target):
         write_report(
             target,
             model,
-            rows,
+            getattr(found.X, "X", found.X),
             found.y,
             names=model.feature_names,
             source=Path(options.data).name,
             model_name=Path(options.model).name,
             certificate=proof,
+            parameters=problem,
         )
     say(f"wrote {target}")
     return 0

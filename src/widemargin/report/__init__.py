@@ -7,7 +7,7 @@ The page is a single HTML file that asks nothing of the network. Every word that
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,19 @@ def write_report(
     source: str = "",
     model_name: str = "",
     certificate: Certificate | Certificates | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the page of `report` to a file: whole, or not at all."""
-    page = report(model, X, y, names=names, source=source, model_name=model_name, certificate=certificate)
+    page = report(
+        model,
+        X,
+        y,
+        names=names,
+        source=source,
+        model_name=model_name,
+        certificate=certificate,
+        parameters=parameters,
+    )
     target = Path(path)
     with written_aside(target) as beside:
         beside.write_text(page, encoding="utf-8")
@@ -60,6 +70,7 @@ def report(
     source: str = "",
     model_name: str = "",
     certificate: Certificate | Certificates | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> str:
     """A page about a model and some rows with their labels: evaluation, certificate, pictures, features, worst rows.
 
@@ -77,6 +88,9 @@ def report(
         What the data and the model are called.
     certificate : Certificate or Certificates, optional
         The proof of a model that does not bring its own, computed on these rows.
+    parameters : mapping, optional
+        C, loss, fit_intercept and class_weight of the problem that `certificate` is about, as ``LinearSVM`` takes them:
+        with them the optimality of every row is drawn.
 
     Returns
     -------
@@ -92,7 +106,7 @@ def report(
 
     """
     pyplot()  # the error that names the extra, before any work is done
-    subject = subject_of(model, X, np.asarray(y), names, certificate)
+    subject = subject_of(model, X, np.asarray(y), names, certificate, parameters)
     title = model_name or type(model).__name__
     parts = [
         first_screen(subject, title, source),

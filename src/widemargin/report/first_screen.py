@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from widemargin.certificate import Certificates
+from widemargin.model import MULTINOMIAL
 from widemargin.report.markup import escaped, percent, plural, small_percent
 from widemargin.report.subject import Subject
 
@@ -27,7 +28,9 @@ def first_screen(subject: Subject, title: str, source: str) -> str:
     if found.roc_auc is not None:
         tiles.append((f"{found.roc_auc:.3f}", "ROC AUC: 0.5 is chance, 1 is perfect"))
     if subject.certificate is not None:
-        tiles.append((small_percent(subject.certificate.relative_gap), "the most that better weights could gain"))
+        tiles.append(
+            (small_percent(subject.certificate.relative_gap), "the most that other weights could lower the objective")
+        )
     shown = "".join(f'<div class="tile"><b>{value}</b><span>{meaning}</span></div>' for value, meaning in tiles)
     minding = "".join(f"<li>{one}</li>" for one in _to_mind(subject))
     return (
@@ -42,7 +45,12 @@ def _how_good(subject: Subject) -> str:
     found = subject.evaluation
     gain = found.accuracy - found.baseline
     if gain <= 0:
-        compared = "That is no better than always naming the most frequent class: the model has learnt nothing of use."
+        compared = "Its accuracy is not better than that of always naming the most frequent class."
+        if found.roc_auc is not None and found.roc_auc > 0.5:
+            compared += (
+                f" Its scores may still be of use: they order the rows with a ROC AUC of {found.roc_auc:.3f}. Another "
+                "threshold or class_weight='balanced' would find more of the rarer classes."
+            )
     else:
         wrong, lazy = found.rows - found.right, round(found.rows * (1 - found.baseline))
         compared = f"Always naming the most frequent class would get {percent(found.baseline)}"
@@ -54,13 +62,15 @@ def _how_good(subject: Subject) -> str:
 def _how_sure(subject: Subject) -> str:
     proof = subject.certificate
     if proof is None:
-        words = "How close the weights are to the best ones cannot be told here: that takes the rows of its training."
-        return f'<p class="says mind">{words}</p>'
+        return f'<p class="says mind">{_unproved(subject)}</p>'
     gap = proof.relative_gap
     worst = " for any of the classes" if isinstance(proof, Certificates) else ""
-    where = "" if subject.proved_here else " on the rows it was trained on"
+    judged = subject.proved_here and not subject.trained_here  # perhaps it was trained on others
+    where = " on these rows" if judged else "" if subject.proved_here else " on the rows it was trained on"
     if not np.isfinite(gap):
         words = f"Nothing is proved about the weights{worst}: they may be far from the best ones."
+    elif gap > WIDE_GAP and judged:
+        words = f"Other weights may have an objective {small_percent(gap)} better{worst}{where}."
     elif gap > WIDE_GAP:
         words = (
             f"Training stopped short: other weights may have an objective {small_percent(gap)} better{worst}{where}."
@@ -70,12 +80,28 @@ def _how_sure(subject: Subject) -> str:
     else:
         bound = next((name for power, name in _TINY if gap <= power), small_percent(gap))
         words = f"No weights can have an objective more than {bound} better{worst}{where}: proved."
-    more = (
-        "So what the model gets wrong is not for lack of training: it takes other features, more rows or another C."
-        if gap <= WIDE_GAP
-        else "Train on, scale the features, or use solver='auto', before judging the features by this model."
-    )
+    if gap <= WIDE_GAP:
+        more = (
+            "So what the model gets wrong is not for lack of training: it takes other features, more rows or another C."
+        )
+    elif judged:
+        more = "If the model was trained on other rows, that is no fault of its training."
+    else:
+        more = "Train on, scale the features, or use solver='auto', before judging the features by this model."
     return f'<p class="says{"" if gap <= WIDE_GAP else " mind"}">{words} <small>{more}</small></p>'
+
+
+def _unproved(subject: Subject) -> str:
+    """Why there is no proof, as far as it is known."""
+    if getattr(getattr(subject.clf, "model", None), "loss", None) == MULTINOMIAL:
+        return (
+            "How close the weights are to the best ones is not proved here: this model has the multinomial loss, which "
+            "couples its classes, and the proof is for one class against the rest."
+        )
+    return (
+        "How close the weights are to the best ones is not proved here: that takes the rows, the loss and the C of its "
+        "training."
+    )
 
 
 _TINY = ((1e-9, "a billionth"), (1e-6, "a millionth"))
@@ -85,7 +111,7 @@ def _to_mind(subject: Subject) -> list[str]:
     """What would make a careful reader trust the numbers less."""
     found, d = subject.evaluation, subject.coef.shape[1]
     notes = []
-    if subject.proved_here:
+    if subject.trained_here:
         notes.append("These are the rows that the model was trained on. Expect more mistakes on rows it has not seen.")
     else:
         low, high = _interval(found.right, found.rows)
@@ -93,7 +119,7 @@ def _to_mind(subject: Subject) -> list[str]:
             f"With {found.rows:,} rows the accuracy on more of the same kind is between {percent(low)} and "
             f"{percent(high)} (95\u00a0% interval), if the model was not trained on them."
         )
-    if subject.proved_here and d > found.rows:
+    if subject.trained_here and d > found.rows:
         notes.append(f"There are more features ({d:,}) than rows ({found.rows:,}): a fit to such rows proves little.")
     if found.unknown:
         kinds, count = len(found.unknown), sum(found.unknown.values())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.certificate import Certificate, Certificates
+from widemargin.data.labels import text_of
 from widemargin.evaluation import Evaluation
 from widemargin.plots import ConvergenceDisplay, KKTDisplay, MarginDisplay
-from widemargin.plots.sides import is_known, rows_of
+from widemargin.plots.kkt import OtherProblemError
+from widemargin.plots.sides import is_known, rows_of, walkable
 from widemargin.report.markup import escaped, four_digits, picture_of, table_of
 from widemargin.report.subject import Subject, each_of
 
@@ -177,18 +180,19 @@ def pictures_part(subject: Subject) -> str:
         )
     ]
     if subject.proved_here and hasattr(clf, "problems") and known.all():
-        pictures.append(
-            (
-                picture_of(lambda ax: KKTDisplay.from_estimator(clf, X, y, target=target, ax=ax)),
-                f"Optimality: how hard every row pulls (α) against its margin. Shaded: where it must be.{named}",
+        with suppress(OtherProblemError):  # of rows that had weights, α/c is not known
+            pictures.append(
+                (
+                    picture_of(lambda ax: KKTDisplay.from_estimator(clf, X, y, target=target, ax=ax)),
+                    f"Optimality: how hard every row pulls (α) against its margin. Shaded: where it must be.{named}",
+                )
             )
-        )
     history = getattr(clf, "history_", None)
     if history:
         runs = {"relative gap": history}
         if len(found.classes) > 2:
             slowest = int(np.argmax([one.relative_gap for one in each_of(subject.certificate)]))
-            runs = {f"class {clf.classes_[slowest]}, the widest gap": history[slowest]}
+            runs = {f"class {text_of(clf.classes_[slowest])}, the widest gap": history[slowest]}
         if len(next(iter(runs.values()))) > 1:
             tols = [float(clf.tol)] if hasattr(clf, "tol") else []
             pictures.append(
@@ -205,47 +209,50 @@ def pictures_part(subject: Subject) -> str:
 
 
 def features_part(subject: Subject) -> str:
-    """The features with the largest weights, for either of two classes or for each of several."""
-    classes, spread = subject.evaluation.classes, _spread(subject.X)
+    """The features that move the score most, for either of two classes or for each of several."""
+    classes, moves = subject.evaluation.classes, subject.coef * _spread(subject.X)
     note = (
-        '<p class="note">A weight is what one unit of the feature adds to the score. Features of different units '
-        "compare by weight × spread: what one standard deviation of the feature adds.</p>"
+        "A weight is what one unit of the feature adds to the score, and units differ. So features are ranked by "
+        "weight × spread: what one standard deviation of the feature, on these rows, adds."
     )
     if len(classes) == 2:
-        w = subject.coef[0]
-        sides = []
-        for sign, name, look in ((1.0, classes[1], "bar"), (-1.0, classes[0], "bar against")):
-            order = _heaviest(sign * w, FEATURES)
-            top = float(np.abs(w).max()) or 1.0
-            rows = [
-                (
-                    subject.feature(k),
-                    f"{w[k]:.4g}",
-                    f"{w[k] * spread[k]:.3g}",
-                    f'<span class="{look}" style="width: {100 * abs(w[k]) / top:.1f}%"></span>',
-                )
-                for k in order
-            ]
-            table = table_of(("feature", "weight", "× spread", ""), rows, drawn=3) if rows else "<p>None.</p>"
-            sides.append(f"<div><h3>Speak for class {escaped(name)}</h3>{table}</div>")
+        sides = (
+            f"<div><h3>Speak for class {escaped(name)}</h3>{_features_table(subject, sign, moves[0], look)}</div>"
+            for sign, name, look in ((1.0, classes[1], "bar"), (-1.0, classes[0], "bar against"))
+        )
         body = f'<div class="columns">{"".join(sides)}</div>'
     else:
+        note += " In brackets stands the weight."
         items = []
         for k in range(min(len(classes), MOST_CLASSES)):
-            heavy = _heaviest(subject.coef[k], FEATURES_OF_MANY)
-            listed = ", ".join(f"{subject.feature(j)} ({subject.coef[k, j]:.2g})" for j in heavy) or "none"
-            items.append(f"<li><strong>{escaped(classes[k])}</strong>: {listed}</li>")
+            heavy = _heaviest(moves[k], FEATURES_OF_MANY)
+            each = (f"{subject.feature(j)}\u00a0{moves[k, j]:.2g} ({subject.coef[k, j]:.2g})" for j in heavy)
+            items.append(f"<li><strong>{escaped(classes[k])}</strong>: {', '.join(each) or 'none'}</li>")
         more = f"<p>And {len(classes) - MOST_CLASSES:,} more classes.</p>" if len(classes) > MOST_CLASSES else ""
         body = f'<ul class="classes">{"".join(items)}</ul>{more}'
-    return f"<section>\n<h2>Heaviest features</h2>\n{note}\n{body}\n</section>"
+    return f'<section>\n<h2>Heaviest features</h2>\n<p class="note">{note}</p>\n{body}\n</section>'
 
 
-def _heaviest(w: Floats, count: int) -> list[int]:
-    """The features with the largest weights > 0, the heaviest first."""
-    count = min(count, len(w))
-    largest = np.argpartition(-w, count - 1)[:count]
-    order = largest[np.argsort(-w[largest], kind="stable")]
-    return [int(k) for k in order if w[k] > 0]
+def _features_table(subject: Subject, sign: float, moves: Floats, look: str) -> str:
+    top = float(np.abs(moves).max()) or 1.0
+    rows = [
+        (
+            subject.feature(k),
+            f"{subject.coef[0, k]:.4g}",
+            f"{moves[k]:.3g}",
+            f'<span class="{look}" style="width: {100 * abs(moves[k]) / top:.1f}%"></span>',
+        )
+        for k in _heaviest(sign * moves, FEATURES)
+    ]
+    return table_of(("feature", "weight", "× spread", ""), rows, drawn=3) if rows else "<p>None.</p>"
+
+
+def _heaviest(moves: Floats, count: int) -> list[int]:
+    """The features that move the score upwards, the one that does most first."""
+    count = min(count, len(moves))
+    largest = np.argpartition(-moves, count - 1)[:count]
+    order = largest[np.argsort(-moves[largest], kind="stable")]
+    return [int(k) for k in order if moves[k] > 0]
 
 
 def violations_part(subject: Subject) -> str:
@@ -258,17 +265,19 @@ def violations_part(subject: Subject) -> str:
         return ""
     if subject.scores.ndim == 1:
         margins = np.where(truth[known] == 1, subject.scores[known], -subject.scores[known])
-        wanted, meaning = 1.0, "ξ = 1 − margin; above 1 the row is misclassified"
+        wanted, slack, none = 1.0, "ξ", "every row is on the right side, and outside of the margin"
+        meaning = "ξ = 1 − margin; above 1 the row is misclassified"
     else:
         own = subject.scores[known, truth[known]]
         others = subject.scores[known].copy()
         others[np.arange(len(known)), truth[known]] = -np.inf
         margins = own - others.max(axis=1)
-        wanted, meaning = 0.0, "The margin is the score of the right class above the best of the others"
+        wanted, slack, none = 0.0, "behind by", "every row scores highest for its own class"
+        meaning = "The margin is the score of the right class above the best of the others"
     order = np.argsort(margins, kind="stable")[:VIOLATIONS]
     order = order[margins[order] < wanted]
     if not len(order):
-        body = "<p>None: every row is on the right side, and outside of the margin.</p>"
+        body = f"<p>None: {none}.</p>"
     else:
         rows = [
             (
@@ -280,7 +289,6 @@ def violations_part(subject: Subject) -> str:
             )
             for i, m in zip(known[order].tolist(), margins[order].tolist(), strict=True)
         ]
-        slack = "ξ" if wanted else "behind by"
         body = table_of(("row", "label", "prediction", "margin", slack), rows, words=(1, 2))
         body += (
             f'<p class="note">Rows are counted from 1. {meaning}. Such rows are worth a look: a wrong label, a slip in '
@@ -290,20 +298,35 @@ def violations_part(subject: Subject) -> str:
 
 
 def settings_part(subject: Subject) -> str:
-    """The parameters of an estimator."""
-    if not hasattr(subject.clf, "get_params"):
-        return ""
-    parameters = subject.clf.get_params(deep=False)
-    rows = [(escaped(key), escaped(value)) for key, value in sorted(parameters.items())]
-    if hasattr(subject.clf, "n_iter_"):
-        rows.append(("passes or steps taken", f"{subject.clf.n_iter_}"))
+    """The parameters of an estimator, or what a model's file says of its training."""
+    clf = subject.clf
+    if hasattr(clf, "get_params"):
+        settings = dict(sorted(clf.get_params(deep=False).items()))
+        if hasattr(clf, "n_iter_"):
+            settings["passes or steps taken"] = clf.n_iter_
+    else:
+        settings = _stated(clf.model)
+    rows = [(escaped(key), "not known" if value is None else escaped(value)) for key, value in settings.items()]
     return f"<section>\n<h2>Settings</h2>\n{table_of(('parameter', 'value'), rows)}\n</section>"
 
 
+def _stated(model: Any) -> dict[str, Any]:
+    """Loss, C and, if they were kept, the other settings of a training and what it reached."""
+    said = getattr(model, "certificate", None) or {}
+    settings = {"loss": getattr(model, "loss", None), "C": getattr(model, "C", None)}
+    if "class_weight" in said:
+        weight = said["class_weight"]
+        settings["class_weight"] = str(dict(weight) if isinstance(weight, list) else weight)
+    for key, label in (("fit_intercept", "fit_intercept"), ("tol", "tol"), ("relative_gap", "relative gap reached")):
+        if key in said:
+            settings[label] = said[key]
+    if said.get("each"):
+        settings["rows trained on"] = said["each"][0].get("rows")
+    return settings
+
+
 def _spread(X: Any) -> Floats:
-    """The standard deviation of every column."""
-    if hasattr(X, "tocsr"):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        square = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-        return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0)), dtype=np.float64)
-    return np.asarray(np.std(np.asarray(X, dtype=np.float64), axis=0))
+    """The standard deviation of every column, from the squares of what is left without its mean."""
+    rows = walkable(X)
+    each = np.ones(rows.n)
+    return np.asarray(np.sqrt(rows.column_sums(each, power=2, shift=rows.combine(each) / rows.n) / rows.n))

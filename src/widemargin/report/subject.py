@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.certificate import Certificate, Certificates
-from widemargin.data import Rows
+from widemargin.estimators import LinearSVM
 from widemargin.evaluation import Evaluation, evaluate
 from widemargin.model import LinearModel
+from widemargin.plots.kkt import OtherProblemError
+from widemargin.plots.sides import dense, is_about, walkable
+from widemargin.problem import Problem
 from widemargin.report.markup import escaped
 
 Floats = NDArray[np.float64]
+
+#: A proof found anew is as sharp as this.
+SHARP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,6 @@ class _Weights:
     """A bare model with the attributes of a fitted estimator."""
 
     model: Any
-    certificate: Certificate | Certificates | None
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -38,27 +43,29 @@ class _Weights:
         return np.ravel(self.model.intercept)
 
     def decision_function(self, X: Any) -> Floats:
-        ready = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-        if ready.dtype not in (np.float32, np.float64):
-            ready = ready.astype(np.float64)
-        return LinearModel(self.coef_, self.intercept_, self.classes_).scores(Rows(ready))
+        return LinearModel(self.coef_, self.intercept_, self.classes_).scores(walkable(X))
 
 
+@dataclass(frozen=True)
 class _Certified(_Weights):
     """A bare model whose certificate is known: its support vectors are too."""
 
-    @property
-    def certificate_(self) -> Certificate | Certificates | None:
-        return self.certificate
+    certificate_: Certificate | Certificates
+    #: Those of LinearSVM for the problem that the certificate is about, if they are known.
+    parameters: Mapping[str, Any] | None
 
     @property
     def support_(self) -> NDArray[np.intp]:
-        return each_of(self.certificate)[0].support
+        return each_of(self.certificate_)[0].support
 
     @property
-    def loss(self) -> str:
-        known = getattr(self.model, "loss", None)
-        return known or ("hinge" if each_of(self.certificate)[0].kkt[0].demand != "–" else "logistic")
+    def loss(self) -> str | None:
+        return self.parameters["loss"] if self.parameters is not None else getattr(self.model, "loss", None)
+
+    def problems(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], list[Problem]]:
+        if self.parameters is None:
+            raise OtherProblemError("the problem of this certificate is not known")
+        return LinearSVM(**self.parameters).problems(X, y, sample_weight)
 
 
 @dataclass(frozen=True)
@@ -74,23 +81,27 @@ class Subject:
     predicted: NDArray[Any]
     evaluation: Evaluation
     certificate: Certificate | Certificates | None
-    #: Whether the certificate is about these rows, so that the model was trained on them or judged by them.
+    #: Whether the certificate is about these rows.
     proved_here: bool
+    #: Whether the model is known to have been trained on these rows.
+    trained_here: bool
 
     def feature(self, k: int) -> str:
         """What a feature is called, as HTML."""
         return escaped(self.names[k]) if self.names is not None else f"feature {k + 1:,}"
 
 
-def subject_of(model: Any, X: Any, y: NDArray[Any], names: Any, certificate: Any) -> Subject:
+def subject_of(
+    model: Any, X: Any, y: NDArray[Any], names: Any, certificate: Any, parameters: Mapping[str, Any] | None
+) -> Subject:
     """Ask the model about the rows, or say what is wrong with either."""
     clf = model
     if not hasattr(model, "coef_"):
         if not all(hasattr(model, attribute) for attribute in ("coef", "intercept", "classes")):
             raise TypeError(f"model is a {type(model).__name__}; give a fitted linear classifier or a LinearModel")
-        clf = _Weights(model, None) if certificate is None else _Certified(model, certificate)
+        clf = _Weights(model) if certificate is None else _Certified(model, certificate, parameters)
     proof = certificate if certificate is not None else getattr(clf, "certificate_", None)
-    coef = np.atleast_2d(clf.coef_.toarray() if hasattr(clf.coef_, "toarray") else np.asarray(clf.coef_))
+    coef = np.atleast_2d(dense(clf.coef_))
     names = getattr(clf, "feature_names_in_", None) if names is None else names
     if names is not None and len(names) != coef.shape[1]:
         raise ValueError(f"names has {len(names)} names; the model has {coef.shape[1]} features")
@@ -103,21 +114,30 @@ def subject_of(model: Any, X: Any, y: NDArray[Any], names: Any, certificate: Any
     if isinstance(model, LinearModel) and model.loss in ("logistic", "multinomial"):
         chances = model.probabilities(scores)
     evaluation = evaluate(y, predicted, scores, chances, classes=classes)
-    return Subject(clf, X, y, coef, names, scores, predicted, evaluation, proof, _is_about(proof, y, scores, classes))
+    here = proof is not None and _is_about(proof, coef, X, y, scores, classes)
+    trained = here and _came_with(model, proof)
+    return Subject(clf, X, y, coef, names, scores, predicted, evaluation, proof, here, trained)
 
 
-def _is_about(proof: Any, y: NDArray[Any], scores: Floats, classes: NDArray[Any]) -> bool:
-    """Whether these rows have the slacks that the certificate counted."""
-    if proof is None:
-        return False
-    columns = scores[:, None] if scores.ndim == 1 else scores
-    for one, column, target in zip(each_of(proof), columns.T, classes[-columns.shape[1] :], strict=True):
-        if len(one.alpha) != len(y):
-            return False
-        slack = np.maximum(0.0, 1 - np.where(y == target, column, -column)).sum()
-        if one.rows == len(y) and abs(slack - one.slack) > 1e-6 * (1 + one.slack):
-            return False
-    return True
+def _is_about(proof: Any, coef: Floats, X: Any, y: NDArray[Any], scores: Floats, classes: NDArray[Any]) -> bool:
+    """Whether the certificate of every class is about these rows."""
+    rows, columns = walkable(X), scores[:, None] if scores.ndim == 1 else scores
+    ends = zip(each_of(proof), coef, columns.T, classes[-columns.shape[1] :], strict=True)
+    return all(is_about(one, w, rows, np.where(y == target, 1.0, -1.0), column) for one, w, column, target in ends)
+
+
+def _came_with(model: Any, proof: Any) -> bool:
+    """Whether the proof is that of the model's training: its own, or one that agrees with what its file states."""
+    if getattr(model, "certificate_", None) is proof:
+        return True
+    stated, each = (getattr(model, "certificate", None) or {}).get("each", []), each_of(proof)
+    return len(stated) == len(each) and all(_agree(one, said) for one, said in zip(each, stated, strict=True))
+
+
+def _agree(proof: Certificate, said: Mapping[str, Any]) -> bool:
+    """Whether the objective is the one stated, and leaves no more to gain than was stated."""
+    primal, gap = float(said.get("primal", "nan")), float(said.get("relative_gap", "nan"))
+    return abs(proof.primal - primal) <= 1e-6 * abs(primal) and proof.relative_gap <= gap + SHARP
 
 
 def each_of(proof: Any) -> tuple[Certificate, ...]:
