@@ -1,13 +1,15 @@
-"""The explorer's server on a free port of this machine, in a thread, for as long as a test needs it."""
+"""What the tests of the explorer share: its server, in a thread, and the estimators that its choices stand for."""
 
 from __future__ import annotations
 
 import http.client
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import uvicorn
 
+from widemargin import MIRA, LinearSVM, LogisticRegression, Perceptron
 from widemargin.explorer import server
 
 
@@ -24,18 +26,30 @@ class Loopback:
 
     def __init__(self, token: str, port: int = 0) -> None:
         self.token, self.port = token, port
+        #: The path and the status of every answer.
+        self.answered: list[tuple[str, int]] = []
 
     def start(self) -> Loopback:
         """Listen, and serve from now on."""
         door = server._listen(self.port)
         self.port = door.getsockname()[1]
-        config = uvicorn.Config(
-            server.build_app(self.token, self.port), lifespan="off", log_level="error", timeout_graceful_shutdown=1
-        )
+        app = self._noting(server.build_app(self.token, self.port))
+        config = uvicorn.Config(app, lifespan="off", log_level="error", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [door]}, daemon=True)
         self._thread.start()
         return self
+
+    def _noting(self, app: Any) -> Any:
+        async def noting(scope: Any, receive: Any, send: Any) -> None:
+            async def note(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    self.answered.append((scope["path"], message["status"]))
+                await send(message)
+
+            await app(scope, receive, note)
+
+        return noting
 
     def stop(self) -> None:
         """End, and wait until nobody listens any more."""
@@ -70,3 +84,20 @@ class Loopback:
             return Reply(reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read().decode())
         finally:
             connection.close()
+
+
+def estimator(model: str, solver: str = "auto", C: float = 1.0, bias: bool = True) -> Any:
+    """The estimator that a choice of the page stands for, written out."""
+    online = {"fit_intercept": bias}
+    rough = {"pegasos": 60, "sgd": 60, "subgradient": 500}
+    certified = {"fit_intercept": bias, "solver": solver, "tol": 1e-3 if solver in rough else 1e-9}
+    if solver in rough:
+        certified["max_iter"] = rough[solver]
+    return {
+        "hard": lambda: LinearSVM(C=np.inf, **certified),
+        "soft": lambda: LinearSVM(C=C, **certified),
+        "perceptron": lambda: Perceptron(**online),
+        "mira": lambda: MIRA(C=C, **online),
+        "logistic": lambda: LogisticRegression(C=C, **certified),
+        "squares": lambda: LinearSVM(C=C, loss="squared", **certified),
+    }[model]()

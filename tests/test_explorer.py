@@ -15,13 +15,14 @@ import pytest
 from scipy.spatial import ConvexHull
 
 import widemargin
-from loopback import Loopback
+from loopback import Loopback, estimator
 from oracles import noisy
 from widemargin import InseparableError, LinearSVM, textbook
+from widemargin.cli import main
 from widemargin.explorer import fitting, serve, server
 from widemargin.explorer.fitting import OvertakenError, fit, hull
-from widemargin.explorer.models import EXACT, MODELS, Choice
-from widemargin.explorer.playing import ALGORITHMS
+from widemargin.explorer.models import EXACT, MODELS
+from widemargin.explorer.playing import ALGORITHMS, steps
 
 TOKEN = "a-token-for-tests"
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
@@ -86,6 +87,20 @@ def test_our_own_origin_is_served(client):
     here, name = f"127.0.0.1:{client.port}", f"localhost:{client.port}"
     assert ask(client, "fit", body, origin=f"http://{here}", **{"sec-fetch-site": "same-origin"})[0] == 200
     assert ask(client, "fit", body, host=name, origin=f"http://{name}")[0] == 200
+
+
+@pytest.mark.parametrize(("port", "served"), [(80, True), (8080, False)])
+def test_a_host_without_a_port_means_80(port, served):
+    """Browsers leave out :80, and nothing else."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"origin", b"http://localhost")]
+    scope = {"type": "http", "method": "GET", "path": f"/{TOKEN}/api/alive", "query_string": b"", "headers": headers}
+    asyncio.run(server.build_app(TOKEN, port)(scope, None, send))
+    assert sent[0]["status"] == (200 if served else 403)
 
 
 @pytest.mark.parametrize(
@@ -217,18 +232,20 @@ def test_fits_equal_the_estimators(client, model, solver, bias):
     X, y, body = separated() if model == "hard" else crowd()
     status, answer = ask(client, "fit", {**body, "model": model, "solver": solver, "C": 0.5, "bias": bias})
     assert status == 200
-    expected = Choice(model, solver, 0.5, bias).estimator().fit(X, y)
+    expected = estimator(model, solver, 0.5, bias).fit(X, y)
     np.testing.assert_array_equal(answer["w"], expected.coef_[0])
     assert answer["b"] == expected.intercept_[0]
     margins = y * (X @ expected.coef_[0] + expected.intercept_[0])
     np.testing.assert_allclose(answer["xi"], np.maximum(0, 1 - margins), atol=1e-12)
-    assert answer["misclassified"] == (margins <= 0).sum()
+    assert answer["misclassified"] == (margins < 0).sum()
     if MODELS[model].loss:
         proof = expected.certificate_
         assert (answer["primal"], answer["dual"], answer["gap"]) == tuple(
             value if np.isfinite(value) else None for value in (proof.primal, proof.dual, proof.gap)
         )
         assert [row["count"] for row in answer["kkt"]] == [kind.count for kind in proof.kkt]
+        assert answer["misclassified"] == proof.misclassified
+        assert answer["inside"] == proof.violations - proof.misclassified
         np.testing.assert_array_equal(answer["alpha"], proof.alpha)
 
 
@@ -240,6 +257,55 @@ def test_the_kinds_of_points_are_those_of_the_certificate(client):
     assert answer["kinds"].count("wrong") == proof.misclassified > 0
     assert answer["kinds"].count("inside") == proof.violations - proof.misclassified > 0
     assert answer["kinds"].count("edge") == proof.kkt[1].count > 0
+
+
+def test_support_vectors_stay_so_at_any_scale(client):
+    """The square blown up to 1e5: those of the certificate are on the edge, though every α is 1e10 times smaller."""
+    for scale in (1, 1e5):
+        points, labels = [[x * scale, y * scale] for x, y in [*SQUARE, [3, 0]]], [*LABELS, 1]
+        answer = ask(client, "fit", {"points": points, "labels": labels, "model": "hard"})[1]
+        support = estimator("hard").fit(points, labels).certificate_.support.tolist()
+        assert answer["support"] == support
+        assert len(support) >= 2
+        assert answer["kinds"] == ["edge" if k in support else "idle" for k in range(5)]
+
+
+def test_losses_without_a_kink_have_no_edge(client):
+    """Logistic regression: points beyond the band pull as well. Least squares: those draw the line towards themselves,
+    as many as have α < 0.
+    """
+    points, labels = [*SQUARE, [10, 0], [0.2, 0], [0.1, 0]], [*LABELS, 1, 1, -1]
+    logistic = ask(client, "fit", {"points": points, "labels": labels, "model": "logistic"})[1]
+    assert logistic["margins"][4] > 5
+    assert logistic["kinds"][4] == "pulls"
+    assert set(logistic["kinds"]) <= {"wrong", "inside", "pulls"}
+    squares = ask(client, "fit", {"points": points, "labels": labels, "model": "squares", "C": 100})[1]
+    proof = estimator("squares", C=100).fit(points, labels).certificate_
+    assert squares["kinds"].count("attracts") == (proof.alpha < 0).sum() > 0
+    assert squares["support"] == proof.support.tolist()
+    assert squares["kkt"][1]["name"] == "α ≠ 0"
+
+
+def test_a_point_on_the_line_is_counted_once(client):
+    """Margin 0 is ξ = 1: inside the band, and not misclassified, as in the certificate."""
+    body = {"points": [[1, 0], [-1, 0], [0, 0]], "labels": [1, -1, 1], "C": 0.3, "bias": False}
+    answer = ask(client, "fit", body)[1]
+    assert answer["margins"][2] == 0
+    assert answer["kinds"][2] == "inside"
+    proof = estimator("soft", C=0.3, bias=False).fit(body["points"], body["labels"]).certificate_
+    assert (answer["inside"], answer["misclassified"]) == (proof.violations, 0)
+    assert proof.misclassified == 0
+
+
+def test_a_perceptron_that_gives_up_claims_no_overlap(client):
+    """Two classes that a line separates, but by so little that 100 passes bring no better one."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(60) % 2, 1, -1)
+    X = np.column_stack([1e-3 * y + 10, rng.normal(size=60)])
+    body = {"points": X.tolist(), "labels": y.tolist()}
+    assert ask(client, "fit", {**body, "model": "hard"})[1]["w"]
+    answer = ask(client, "fit", {**body, "model": "perceptron"})[1]
+    assert re.fullmatch(r"Not separated after \d+ passes\.", answer["note"])
 
 
 def test_the_notes_numbers(client):
@@ -294,13 +360,14 @@ def test_hulls_are_those_of_qhull(seed):
     assert sorted(hull(line, np.ones(5, bool))) == [0, 4]
 
 
-def test_a_newer_request_overtakes_an_older_one(client):
+@pytest.mark.parametrize("what", ["fit", "steps", "hildreth"])
+def test_a_newer_request_overtakes_an_older_one(client, what):
     """Of two requests of one tab the one with the smaller turn is not answered; another tab does not mind."""
-    body = {"points": SQUARE, "labels": LABELS}
-    assert ask(client, "fit", {**body, "tab": "a", "turn": 7})[0] == 200
-    assert ask(client, "fit", {**body, "tab": "a", "turn": 6}) == (409, {"overtaken": True})
-    assert ask(client, "fit", {**body, "tab": "b", "turn": 1})[0] == 200
-    assert ask(client, "fit", {**body, "tab": "a", "turn": 8})[0] == 200
+    body = {"points": SQUARE, "labels": LABELS, "algorithms": ["smo"], "Q": [[1, 0], [0, 1]], "b": [-1, -1]}
+    assert ask(client, what, {**body, "tab": f"a {what}", "turn": 7})[0] == 200
+    assert ask(client, what, {**body, "tab": f"a {what}", "turn": 6}) == (409, {"overtaken": True})
+    assert ask(client, what, {**body, "tab": f"b {what}", "turn": 1})[0] == 200
+    assert ask(client, what, {**body, "tab": f"a {what}", "turn": 8})[0] == 200
 
 
 def test_a_fit_is_left_in_the_middle():
@@ -309,6 +376,31 @@ def test_a_fit_is_left_in_the_middle():
     for solver in MODELS["soft"].solvers:
         with pytest.raises(OvertakenError):
             fit({**body, "solver": solver}, lambda: True)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_run_is_left_in_the_middle(name):
+    """A run of steps ends with the first step after a newer request has come."""
+    _, _, body = crowd()
+    asked = []
+
+    def overtaken():
+        asked.append(len(asked))
+        return len(asked) > 3
+
+    with pytest.raises(OvertakenError):
+        steps({**body, "algorithms": [name], "steps": 50}, overtaken)
+    assert len(asked) == 4
+
+
+def test_runs_share_the_patience(client, monkeypatch):
+    """Without patience each run has one step and no minimum, and the page gets what there is."""
+    monkeypatch.setattr(fitting, "PATIENCE", 0.0)
+    _, _, body = crowd()
+    status, answer = ask(client, "steps", {**body, "algorithms": ["smo", "pegasos"]})
+    assert status == 200
+    assert [len(run["w"]) for run in answer["runs"]] == [1, 1]
+    assert [run["best"] for run in answer["runs"]] == [None, None]
 
 
 def test_patience_has_an_end(client, monkeypatch):
@@ -342,14 +434,12 @@ def test_steps_are_the_generators(client):
     asked = {**body, "algorithms": ["pegasos", "dual_cd"], "C": 2.0, "steps": 50, "seed": 3}
     answer = ask(client, "steps", asked)[1]
     draws = np.random.default_rng(3).integers(30, size=50).tolist()
-    assert answer["draws"] == draws
     runs = textbook.pegasos(X, y, 1 / (2.0 * 30), draws), textbook.dual_cd(X, y, 2.0, draws)
-    for run, steps in zip(answer["runs"], map(list, runs), strict=True):
+    for run, expected in zip(answer["runs"], map(list, runs), strict=True):
         assert run["i"] == draws
-        np.testing.assert_array_equal(run["w"], [step.w for step in steps])
-        np.testing.assert_array_equal(run["b"], [step.b for step in steps])
-        np.testing.assert_array_equal(run["objective"], [step.objective for step in steps])
-        w = steps[-1].w
+        np.testing.assert_array_equal(run["w"], [step.w for step in expected])
+        np.testing.assert_array_equal(run["b"], [step.b for step in expected])
+        w = expected[-1].w
         height = w @ w / 2 + 2.0 * np.maximum(0, 1 - y * (X @ w)).sum()
         assert run["height"][-1] == pytest.approx(height)
         assert run["best"]["height"] <= min(run["height"])
@@ -419,6 +509,30 @@ def test_serve_prints_its_address_and_ends_with_an_interrupt():
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 0
         assert process.stdout.read().endswith("stopped\n")
+
+
+def test_the_command_line_brings_the_same_address_back():
+    """What the first run prints as the command for it, once that run has ended; a token may begin with a dash."""
+    wanted = [sys.executable, "-m", "widemargin", "explore", "--no-browser", "--token=-a-token-of-a-test"]
+    addresses = []
+    for _ in range(2):
+        with subprocess.Popen(wanted, stdout=subprocess.PIPE, text=True) as process:
+            addresses.append(process.stdout.readline().split()[-1])
+            command = process.stdout.readline().split("widemargin explore ")[-1].split()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == 0
+        wanted = [sys.executable, "-m", "widemargin", "explore", "--no-browser", *command]
+    assert addresses[0] == addresses[1]
+    assert addresses[0].endswith("/-a-token-of-a-test/")
+
+
+def test_the_command_line_says_what_to_do_about_a_port(capsys):
+    """A port that is taken: one line, which says to choose another, and no word about files."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["explore", "--no-browser", f"--port={taken.getsockname()[1]}"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.endswith("choose another port, or 0 for any\n")
 
 
 def test_what_serve_is_given_is_checked():

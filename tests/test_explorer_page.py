@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Error, expect, sync_playwright
 
-from loopback import Loopback
+from loopback import Loopback, estimator
 from widemargin import LinearSVM, textbook
-from widemargin.explorer.models import EXACT, Choice
+from widemargin.explorer.models import EXACT
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium, then run again")
@@ -135,8 +135,7 @@ def is_dark(page):
 def agrees_with_the_estimator(page):
     """Whether every number of the page is that of `fit` on the points of the page."""
     points, labels, parts = state(page)
-    choice = Choice(parts["m"], parts["s"], float(parts["C"]), parts["b"] == "1")
-    model = choice.estimator().fit(points, labels)
+    model = estimator(parts["m"], parts["s"], float(parts["C"]), parts["b"] == "1").fit(points, labels)
     proof = model.certificate_
     expected = [*model.coef_[0], model.intercept_[0], proof.primal, proof.dual, proof.gap, proof.width, proof.slack]
     np.testing.assert_array_equal(shown(page, "w1", "w2", "b", "primal", "dual", "gap", "width", "slack"), expected)
@@ -555,7 +554,9 @@ def test_a_stranger_page_cannot_read(visit, served, browser):
     try:
         page = context.new_page()
         page.goto("data:text/html,<p>elsewhere")
+        before = len(served.answered)
         with pytest.raises(Error, match="Failed to fetch"):
             page.evaluate("address => fetch(address + 'api/alive').then((reply) => reply.text())", served.address)
+        assert served.answered[before:] == [(f"/{served.token}/api/alive", 403)]
     finally:
         context.close()

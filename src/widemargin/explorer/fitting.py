@@ -15,8 +15,10 @@ from widemargin import training
 from widemargin.certificate import AT_BOUND, Certificate, InseparableError, prove_inseparable
 from widemargin.explorer.models import MODELS, Choice
 from widemargin.explorer.reading import Floats, RefusedError, read_points
+from widemargin.losses import Loss
+from widemargin.plots.hulls import convex_hull
 
-#: The seconds that a fit may take before it is given up.
+#: The seconds that an answer may take before it is given up.
 PATIENCE = 2.0
 #: Filters of warnings belong to the process, not to a thread.
 _ONE_AT_A_TIME = Lock()
@@ -24,6 +26,29 @@ _ONE_AT_A_TIME = Lock()
 
 class OvertakenError(Exception):
     """A newer request of the same page has come: nobody waits for this answer any more."""
+
+
+class Attention:
+    """Somebody waits for an answer: until a newer request overtakes this one, and no longer than PATIENCE."""
+
+    def __init__(self, overtaken: Callable[[], bool]) -> None:
+        self.overtaken, self.began = overtaken, time.perf_counter()
+
+    def lasts(self, share: float = 1.0) -> bool:
+        """Whether this share of the patience is left; raises if nobody waits any more."""
+        if self.overtaken():
+            raise OvertakenError
+        return self.seconds <= share * PATIENCE
+
+    @property
+    def seconds(self) -> float:
+        """For how long it has lasted."""
+        return time.perf_counter() - self.began
+
+    def watch(self, *_: float) -> None:
+        """Ends a fit that takes too long."""
+        if not self.lasts():
+            raise TimeoutError
 
 
 def fit(body: dict[str, Any], overtaken: Callable[[], bool] = lambda: False) -> dict[str, Any]:
@@ -34,15 +59,18 @@ def fit(body: dict[str, Any], overtaken: Callable[[], bool] = lambda: False) -> 
     if not ((y > 0).any() and (y < 0).any()):
         missing = "each class" if not len(y) else "the orange class" if (y > 0).any() else "the blue class"
         return answer | {"waiting": f"Add a point of {missing}: a line needs two classes to tell apart."}
-    began = time.perf_counter()
+    attention = Attention(overtaken)
     try:
-        found = _certified(choice, X, y, overtaken, began) if MODELS[choice.model].loss else _online(choice, X, y)
+        found = _certified(choice, X, y, attention) if MODELS[choice.model].loss else _online(choice, X, y)
     except InseparableError as proof:
         found = {"inseparable": _inseparable(proof)}
-    return answer | found | {"milliseconds": 1e3 * (time.perf_counter() - began)}
+    except TimeoutError:
+        reason = f"{choice.solver} takes more than {PATIENCE:g} s here; choose the automatic solver"
+        raise RefusedError(reason, 503) from None
+    return answer | found | {"milliseconds": 1e3 * attention.seconds}
 
 
-def _certified(choice: Choice, X: Floats, y: Floats, overtaken: Callable[[], bool], began: float) -> dict[str, Any]:
+def _certified(choice: Choice, X: Floats, y: Floats, attention: Attention) -> dict[str, Any]:
     """What `estimator.fit` does, but one that can be left in the middle."""
     estimator = choice.estimator()
     _, (problem,) = estimator.problems(X, y)
@@ -50,21 +78,13 @@ def _certified(choice: Choice, X: Floats, y: Floats, overtaken: Callable[[], boo
         proof = prove_inseparable(problem, problem.live)
         if proof is not None:
             raise proof
-
-    def watch(*_: float) -> None:
-        if overtaken():
-            raise OvertakenError
-        if time.perf_counter() - began > PATIENCE:
-            raise RefusedError(f"{choice.solver} takes more than {PATIENCE:g} s here; choose the automatic solver", 503)
-
-    done = training.fit(problem, solver=choice.solver, tol=estimator.tol, max_iter=estimator.max_iter, watch=watch)
-    certificate = done.certificate
-    bound = problem.c[0] * problem.loss.upper
-    answer = (
-        _line(X, y, done.w, done.b, certificate.alpha, float(bound))
-        | _proof(certificate)
-        | {"iterations": done.iterations}
+    done = training.fit(
+        problem, solver=choice.solver, tol=estimator.tol, max_iter=estimator.max_iter, watch=attention.watch
     )
+    certificate = done.certificate
+    line = _line(X, y, done.w, done.b)
+    answer = line | _proof(certificate, problem.loss) | {"iterations": done.iterations}
+    answer["kinds"] = _kinds(line["xi"], certificate, problem.loss)
     if choice.model == "hard" and choice.bias:
         answer["nearest"] = [_mean(X, certificate.alpha, y > 0), _mean(X, certificate.alpha, y < 0)]
     if certificate.relative_gap > estimator.tol:
@@ -80,53 +100,70 @@ def _online(choice: Choice, X: Floats, y: Floats) -> dict[str, Any]:
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the answer has a note instead
         model = choice.estimator().fit(X, y)
-    answer = _line(X, y, model.coef_[0], float(model.intercept_[0]), None, np.inf)
+    answer = _line(X, y, model.coef_[0], float(model.intercept_[0]))
+    answer["kinds"] = _kinds(answer["xi"], None, None)
     answer |= {"iterations": model.n_iter_, "changes": int(sum(model.mistakes_))}
     if not model.separates_:
-        answer["note"] = "It never stops making mistakes: the classes overlap."
+        answer["note"] = f"Not separated after {model.n_iter_} passes."
         answer["more"] = (
-            f"It was stopped after {model.n_iter_} passes without a better one. Some classes that a line separates are "
-            "so close that it takes longer than that."
+            "It stops when many passes bring no better one. Either the classes overlap, or they are so close that it "
+            "takes longer; the hard margin tells which."
         )
     return answer
 
 
-def _line(X: Floats, y: Floats, w: Floats, b: float, alpha: Floats | None, bound: float) -> dict[str, Any]:
-    """The hyperplane, and every point's margin, slack, α and kind."""
+def _line(X: Floats, y: Floats, w: Floats, b: float) -> dict[str, Any]:
+    """The hyperplane, every point's margin and slack, and how many are late as the certificate counts them."""
     margins = y * (X @ w + b)
     slack = np.maximum(0.0, 1 - margins)
     norm = float(np.linalg.norm(w))
+    misclassified = int(wrong(margins).sum())
     return {
         "w": w,
         "b": b,
         "width": 2 / norm if norm > 0 else np.inf,
         "margins": margins,
         "xi": slack,
-        "alpha": alpha,
-        "bound": bound,
-        "kinds": [_kind(one, None if alpha is None else alpha[k]) for k, one in enumerate(slack.tolist())],
-        "misclassified": int((margins <= 0).sum()),
+        "inside": int((slack > AT_BOUND).sum()) - misclassified,
+        "misclassified": misclassified,
     }
 
 
-def _kind(slack: float, alpha: float | None) -> str:
-    """Where a point lies, in a word; the page has its sentence."""
-    if slack > AT_BOUND:
-        return "wrong" if slack > 1 else "inside"
-    return "edge" if alpha is not None and alpha > AT_BOUND else "free"
+def wrong(margins: Floats) -> Any:
+    """Which points are on the wrong side, as the certificate counts them: a slack above 1. One on the line is not."""
+    return 1 - margins > 1
 
 
-def _proof(proof: Certificate) -> dict[str, Any]:
+def _kinds(slack: Floats, proof: Certificate | None, loss: Loss | None) -> list[str]:
+    """Where each point lies and whether it pulls at the line, in a word; the page has its sentence."""
+    outside = _outside(proof, loss) if proof is not None and loss is not None else ["outside"] * len(slack)
+    return [
+        "wrong" if xi > 1 else "inside" if xi > AT_BOUND else kind
+        for xi, kind in zip(slack.tolist(), outside, strict=True)
+    ]
+
+
+def _outside(proof: Certificate, loss: Loss) -> list[str]:
+    """What each point is if it is not inside the band. A loss without a kink pulls there too, either way."""
+    words, alpha = ["idle"] * len(proof.alpha), proof.alpha.tolist()
+    for k in proof.support.tolist():
+        words[k] = "edge" if loss.kink < np.inf else "pulls" if alpha[k] > 0 else "attracts"
+    return words
+
+
+def _proof(proof: Certificate, loss: Loss) -> dict[str, Any]:
+    between = "0 < α < c" if loss.lower == 0 else "α ≠ 0"
+    names = ("α = 0", between, "α = c")
     return {
         "primal": proof.primal,
         "dual": proof.dual,
         "gap": proof.gap,
-        "relative_gap": proof.relative_gap,
+        "alpha": proof.alpha,
         "support": proof.support,
         "slack": proof.slack,
-        "violations": proof.violations,
         "kkt": [
-            {"name": kind.name, "demand": kind.demand, "count": kind.count, "worst": kind.worst} for kind in proof.kkt
+            {"name": name, "demand": kind.demand, "count": kind.count, "worst": kind.worst}
+            for name, kind in zip(names, proof.kkt, strict=True)
         ],
     }
 
@@ -134,12 +171,10 @@ def _proof(proof: Certificate) -> dict[str, Any]:
 def _inseparable(proof: InseparableError) -> dict[str, Any]:
     return {
         "point": proof.point,
-        "distance": proof.distance,
         "positive": proof.positive,
         "positive_weights": proof.positive_weights,
         "negative": proof.negative,
         "negative_weights": proof.negative_weights,
-        "message": str(proof),
     }
 
 
@@ -150,21 +185,6 @@ def _mean(X: Floats, alpha: Floats, side: Any) -> Floats | None:
 
 
 def hull(X: Floats, chosen: Any) -> list[int]:
-    """The corners of the convex hull of the chosen points, in order: Andrew's monotone chain (1979)."""
-    order, places = [int(k) for k in np.lexsort((X[:, 1], X[:, 0])) if chosen[k]], X.tolist()
-    if len(order) < 3:
-        return order
-
-    def chain(indices: list[int]) -> list[int]:
-        corners: list[int] = []
-        for k in indices:
-            while len(corners) > 1 and _turn(places[corners[-2]], places[corners[-1]], places[k]) <= 0:
-                corners.pop()
-            corners.append(k)
-        return corners[:-1]
-
-    return chain(order) + chain(order[::-1])
-
-
-def _turn(a: list[float], b: list[float], c: list[float]) -> float:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+    """The corners of the convex hull of the chosen points, in order."""
+    index = {tuple(X[k].tolist()): k for k in np.flatnonzero(chosen).tolist()}
+    return [index[tuple(corner)] for corner in convex_hull(X[chosen]).tolist()]

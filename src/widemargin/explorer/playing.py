@@ -5,7 +5,6 @@ Two runs of one request take the same examples in the same order.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from widemargin import LinearSVM, LogisticRegression, SeparableError, textbook, training
-from widemargin.explorer.fitting import PATIENCE
+from widemargin.explorer.fitting import Attention, wrong
 from widemargin.explorer.reading import (
     Floats,
     RefusedError,
@@ -166,8 +165,8 @@ def algorithms() -> dict[str, Any]:
     }
 
 
-def steps(body: dict[str, Any]) -> dict[str, Any]:
-    """The answer to POST api/steps: the draws, and one run per algorithm on them."""
+def steps(body: dict[str, Any], overtaken: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+    """The answer to POST api/steps: one run per algorithm on the same draws. `overtaken` is asked whether to go on."""
     X, y = read_points(body)
     names = body.get("algorithms")
     if not isinstance(names, list) or not 1 <= len(names) <= 2:
@@ -180,18 +179,25 @@ def steps(body: dict[str, Any]) -> dict[str, Any]:
     bias = read_switch(body.get("bias", True), "bias") and all(one.bias != "none" for one in chosen.values())
     draws = np.random.default_rng(seed).integers(len(y), size=count).tolist()
     setting = Setting(read_number(body.get("C", 1.0), "C", 1e-6, 1e10), bias, draws, len(y))
-    return {
-        "draws": draws,
-        "bias": bias,
-        "lam": setting.lam,
-        "runs": [_run(name, one, X, y, setting) for name, one in chosen.items()],
-    }
+    attention = Attention(overtaken)
+    runs = [
+        _run(name, one, X, y, setting, attention, (k + 1) / len(chosen)) for k, (name, one) in enumerate(chosen.items())
+    ]
+    return {"runs": runs}
 
 
-def _run(name: str, one: Algorithm, X: Floats, y: Floats, setting: Setting) -> dict[str, Any]:
-    found = _in_time(islice(one.run(X, y, setting), len(setting.draws)))
+def _run(
+    name: str, one: Algorithm, X: Floats, y: Floats, setting: Setting, attention: Attention, share: float
+) -> dict[str, Any]:
+    """As many steps as this share of the page's patience allows: SMO on 2,000 points does not get far."""
     bias = setting.bias or one.bias == "always"
     objective = Objective(one.loss, one.penalised, setting.C if one.penalised else 1 / setting.n, bias)
+    best = objective.best(X, y, attention)
+    found = []
+    for step in islice(one.run(X, y, setting), len(setting.draws)):
+        found.append(step)
+        if not attention.lasts(share):
+            break
     W, b = np.array([step.w for step in found]).reshape(-1, 2), np.array([step.b for step in found])
     margins = y * (W @ X.T + b[:, None])
     return {
@@ -199,22 +205,11 @@ def _run(name: str, one: Algorithm, X: Floats, y: Floats, setting: Setting) -> d
         "i": [step.i for step in found],
         "w": W,
         "b": b,
-        "objective": [step.objective for step in found],
         "height": objective.heights(W, margins),
-        "mistakes": (margins <= 0).sum(axis=1),
+        "mistakes": wrong(margins).sum(axis=1),
         "lowers": objective.shape(),
-        "best": objective.best(X, y),
+        "best": best,
     }
-
-
-def _in_time(run: Iterator[Step]) -> list[Step]:
-    """The steps of a run, as far as it gets within the page's patience: SMO on 2,000 points does not get far."""
-    found, began = [], time.perf_counter()
-    for step in run:
-        found.append(step)
-        if time.perf_counter() - began > PATIENCE:
-            break
-    return found
 
 
 @dataclass(frozen=True)
@@ -243,7 +238,7 @@ class Objective:
             heights += np.square(W).sum(axis=1) / 2
         return heights
 
-    def best(self, X: Floats, y: Floats) -> dict[str, Any] | None:
+    def best(self, X: Floats, y: Floats, attention: Attention) -> dict[str, Any] | None:
         """The minimum, where there is one: found by the solvers, so that the page can say how far a run has got."""
         if self.loss == "hinge" and self.penalised:
             model: Any = LinearSVM(C=self.strength, fit_intercept=self.bias, tol=1e-9, n_jobs=1)
@@ -255,8 +250,8 @@ class Objective:
             return None
         _, (problem,) = model.problems(X, y)
         try:
-            w, b = (done := training.fit(problem, tol=model.tol)).w, done.b
-        except SeparableError:  # the likelihood rises for ever
+            w, b = (done := training.fit(problem, tol=model.tol, watch=attention.watch)).w, done.b
+        except (SeparableError, TimeoutError):  # the likelihood rises for ever, or it would take too long
             return None
         return {"w": w, "b": b, "height": self.heights(w[None, :], (y * (X @ w + b))[None, :])[0]}
 

@@ -29,10 +29,11 @@ from widemargin.explorer.playing import algorithms, hildreth, steps
 from widemargin.explorer.reading import MOST_POINTS, RefusedError, read_json, read_points, shown
 
 if TYPE_CHECKING:
+    from anyio import CapacityLimiter
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-#: The most bytes in the body of a request: twice what the most points need.
+#: The most bytes in the body of a request: nine times what the most points need with all their digits.
 LARGEST_BODY = 1_000_000
 #: A body that is too large is refused before it is read. What a client sends all the same is dropped, up to this many
 #: bytes, since one that hears the reason only after its last byte would otherwise find the connection broken; beyond
@@ -42,6 +43,8 @@ DROPPED, DROP_SECONDS = 128_000_000, 0.5
 MOST_TABS = 256
 #: How many answers are computed at the same time.
 WORKERS = 4
+#: The port that browsers leave out of the names of hosts.
+HTTP = 80
 
 PAGE = Path(__file__).parent / "page"
 TYPES = {
@@ -61,6 +64,8 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+#: Answers the body of a request; it can ask whether a newer one has overtaken it.
+Question = Callable[[dict[str, Any], Callable[[], bool]], dict[str, Any]]
 MISSING = "widemargin explore needs Starlette and uvicorn; install them with: pip install 'widemargin[explore]'"
 
 
@@ -74,8 +79,8 @@ def serve(port: int = 0, open_browser: bool = True, *, token: str | None = None)
     open_browser : bool, default=True
         Whether to open the page in the browser.
     token : str, optional
-        The secret in the address: at least 16 letters, digits, - or _. A new one at random if it is not given; with the
-        same port and token as before, pages that are still open go on.
+        The secret in the address: at least 16 letters, digits, - or _. A new one at random if it is not given. With the
+        port and the token of before, pages that are still open go on, and shared links work again.
 
     """
     try:
@@ -100,7 +105,11 @@ def serve(port: int = 0, open_browser: bool = True, *, token: str | None = None)
     server = uvicorn.Server(config)
     threading.Thread(target=_warm_up, daemon=True).start()
     try:
-        print(f"widemargin explore: {address}\nThis address works on this machine only. Ctrl-C stops it.", flush=True)
+        print(
+            f"widemargin explore: {address}\nThis address works on this machine only. Ctrl-C stops it; what brings the "
+            f"same address back: widemargin explore --port={place} --token={token}",
+            flush=True,
+        )
         if open_browser:
             threading.Timer(0.3, webbrowser.open, [address]).start()
         server.run(sockets=[door])
@@ -122,7 +131,7 @@ def _listen(port: int) -> socket.socket:
         door.listen(128)  # whoever reads the address may come at once
     except OSError as error:
         door.close()
-        reason = f"port {port} of 127.0.0.1 cannot be used ({error.strerror}); choose another"
+        reason = f"port {port} of 127.0.0.1 cannot be used: {error.strerror}; choose another port, or 0 for any"
         raise OSError(error.errno, reason) from None
     return door
 
@@ -151,7 +160,9 @@ def build_app(token: str, port: int) -> ASGIApp:
         *(Route(f"/{file.name}", _file(file)) for file in sorted(PAGE.iterdir()) if file.suffix in TYPES),
     ]
     app = Starlette(routes=routes, exception_handlers={404: _no_such_page, 405: _wrong_method})
-    return Guard(app, token, {f"127.0.0.1:{port}", f"localhost:{port}"})
+    names = ("127.0.0.1", "localhost")
+    hosts = {f"{name}:{port}" for name in names} | ({*names} if port == HTTP else set())
+    return Guard(app, token, hosts)
 
 
 class Guard:
@@ -188,51 +199,52 @@ class Answers:
     """What is computed for the page, in worker threads; of a page's requests only the newest counts."""
 
     def __init__(self) -> None:
-        from anyio import CapacityLimiter
-
         self._newest: OrderedDict[str, int] = OrderedDict()
-        self._limit: Any = None
-        self._limiter = CapacityLimiter
+        self._limiter: CapacityLimiter | None = None
 
     async def fit(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A fit, unless a newer request of the same page overtakes it."""
-        tab, turn = body.get("tab"), body.get("turn")
-        if tab is None:
-            return await self._work(lambda: fit(body))
-        if not isinstance(tab, str) or len(tab) > 64 or isinstance(turn, bool) or not isinstance(turn, int):
-            raise RefusedError(f"tab is {shown(tab)} and turn {shown(turn)}; give a short text and a whole number")
-        self._newest[tab] = max(turn, self._newest.pop(tab, turn))
-        while len(self._newest) > MOST_TABS:
-            self._newest.popitem(last=False)
-
-        def overtaken() -> bool:
-            return self._newest.get(tab, turn) > turn
-
-        def work() -> dict[str, Any]:
-            if overtaken():
-                raise OvertakenError
-            return fit(body, overtaken)
-
-        return await self._work(work)
+        """A fit."""
+        return await self._answer(body, fit)
 
     async def steps(self, body: dict[str, Any]) -> dict[str, Any]:
         """Runs of one or two algorithms."""
-        return await self._work(lambda: steps(body))
+        return await self._answer(body, steps)
 
     async def hildreth(self, body: dict[str, Any]) -> dict[str, Any]:
         """Hildreth's steps on two variables."""
-        return await self._work(lambda: hildreth(body))
+        return await self._answer(body, lambda body, overtaken: hildreth(body))
 
     async def code(self, body: dict[str, Any]) -> dict[str, Any]:
         """The program that makes the same fit."""
         return {"code": Choice.read(body).code(*read_points(body))}
 
-    async def _work(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    async def _answer(self, body: dict[str, Any], question: Question) -> dict[str, Any]:
+        """The answer, unless a newer request of the same kind and page overtakes this one."""
+        from anyio import CapacityLimiter
         from anyio.to_thread import run_sync
 
-        if self._limit is None:  # belongs to the loop that runs
-            self._limit = self._limiter(WORKERS)
-        return await run_sync(work, limiter=self._limit)
+        overtaken = self._take_turn(body)
+
+        def work() -> dict[str, Any]:
+            if overtaken():
+                raise OvertakenError
+            return question(body, overtaken)
+
+        if self._limiter is None:  # belongs to the loop that runs
+            self._limiter = CapacityLimiter(WORKERS)
+        return await run_sync(work, limiter=self._limiter)
+
+    def _take_turn(self, body: dict[str, Any]) -> Callable[[], bool]:
+        """Note that this request has come; how to ask whether a newer one has."""
+        tab, turn = body.get("tab"), body.get("turn")
+        if tab is None:
+            return lambda: False
+        if not isinstance(tab, str) or len(tab) > 64 or isinstance(turn, bool) or not isinstance(turn, int):
+            raise RefusedError(f"tab is {shown(tab)} and turn {shown(turn)}; give a short text and a whole number")
+        self._newest[tab] = max(turn, self._newest.pop(tab, turn))
+        while len(self._newest) > MOST_TABS:
+            self._newest.popitem(last=False)
+        return lambda: self._newest.get(tab, turn) > turn
 
 
 def _asked(answer: Callable[[dict[str, Any]], Any]) -> Any:

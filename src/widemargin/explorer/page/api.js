@@ -1,7 +1,16 @@
 // Talking to the server: one question at a time, the latest wins; and what to do when nobody answers.
 
-// A question that has been out for so long is given up for a newer one. Sooner, and a slow solver would never be heard in a drag.
+// A question that has been out for so many milliseconds is given up for a newer one. Sooner, and a slow solver would never
+// be heard in a drag.
 const SLOW = 1000;
+const EARLIER = "A server answers, but this page belongs to an earlier one. Open the address that the new one printed, and add "
+  + "the part of this address from the # on: it holds your points.";
+
+/** What brings the server back at the address of this page. */
+export function command() {
+  const [token] = location.pathname.split("/").filter(Boolean);
+  return `widemargin explore --port=${location.port || 80} --token=${token}`;
+}
 
 export class Connection {
   constructor(show) {
@@ -11,7 +20,8 @@ export class Connection {
   }
 
   async post(path, body, signal) {
-    const reply = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal });
+    const headers = { "content-type": "application/json" };
+    const reply = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal });
     const answer = await reply.json();
     if (reply.status === 403) throw new Error(answer.error);
     this.found();
@@ -29,12 +39,12 @@ export class Connection {
   lose() {
     if (this.lost) return;
     this.lost = true;
-    this.show("The server does not answer. Your points are safe: start it again and this page goes on by itself.");
+    this.show(`The server does not answer. Your points stay on this page, which goes on by itself when ${command()} runs.`);
     const look = async () => {
       try {
         const reply = await fetch("api/alive");
         if (reply.ok) return this.found();
-        this.show("A server answers, but this page belongs to an earlier one. Open the address that the new one printed, and add the part of this address from the # on: it holds your points.");
+        this.show(EARLIER);
       } catch { /* not yet */ }
       if (this.lost) setTimeout(look, 1000);
     };
@@ -52,14 +62,20 @@ export class Line {
 
   ask() {
     this.wanted = true;
-    if (!this.out) this.send();
-    else if (performance.now() - this.out.sent > SLOW) this.overtake();
-    else if (!this.timer) this.timer = setTimeout(() => { this.timer = null; if (this.out && this.wanted) this.overtake(); }, SLOW);
+    if (this.out) this.press();
+    else this.send();
   }
 
-  overtake() {
-    this.out.abort.abort();
-    this.send();
+  /** A newer question waits: give up the one that is out as soon as that one is old. */
+  press() {
+    if (this.timer || !this.out || !this.wanted) return;
+    const left = this.out.sent + SLOW - performance.now();
+    if (left > 0) {
+      this.timer = setTimeout(() => { this.timer = null; this.press(); }, left);
+    } else {
+      this.out.abort.abort();
+      this.send();
+    }
   }
 
   async send() {

@@ -1,8 +1,9 @@
 // The board: points, the line with its band, slacks, hulls, proofs. It draws what it is told and reports gestures.
 
+import { normal } from "./chance.js";
 import { Frame, round, ticks } from "./frame.js";
 import { digits, make, pool, set } from "./svg.js";
-import { point, tidy } from "./state.js";
+import { SPANS, point, tidy } from "./state.js";
 
 const RADIUS = 7;
 const REACH = 16;
@@ -13,12 +14,17 @@ const PARTS = {
   cross: (g) => make("path", { class: "cross", d: "M-4-4 4 4M4-4-4 4" }, g),
   focus: (g) => make("circle", { class: "focus", r: RADIUS + 8 }, g),
 };
-export const KINDS = {
-  free: "beyond the band, no pull on the line",
-  edge: "on the edge of the band: a support vector",
-  inside: "inside the band",
+const KINDS = {
   wrong: "on the wrong side",
+  inside: "inside the band",
+  edge: "on the edge of the band: a support vector",
+  idle: "outside the band: no pull on the line",
+  pulls: "outside the band, and pulls at the line all the same",
+  attracts: "outside the band, and draws the line towards itself",
+  outside: "outside the band",
 };
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+const isLate = (fact) => fact?.kind === "inside" || fact?.kind === "wrong";
 
 export class Board {
   constructor(svg, store, { status, tool, label, choose }) {
@@ -69,20 +75,25 @@ export class Board {
   }
 
   drawGrid(frame) {
-    const across = ticks(frame.left, frame.right, this.width / 90), up = ticks(frame.bottom, frame.top, this.height / 90);
-    const lines = [...across.map((x) => [frame.x(x), 0, frame.x(x), this.height, x]), ...up.map((y) => [0, frame.y(y), this.width, frame.y(y), y])];
-    pool(this.grid, "line", lines, ([x1, y1, x2, y2, at]) => ({ x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), class: at === 0 ? "axis" : null }));
-    const text = (value) => String(value).replace("-", "−");
+    const { width, height } = this;
+    const across = ticks(frame.left, frame.right, width / 90), up = ticks(frame.bottom, frame.top, height / 90);
+    const lines = [
+      ...across.map((x) => [frame.x(x), 0, frame.x(x), height, x]),
+      ...up.map((y) => [0, frame.y(y), width, frame.y(y), y])];
+    pool(this.grid, "line", lines, ([x1, y1, x2, y2, at]) =>
+      ({ x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), class: at === 0 ? "axis" : null }));
+    const text = (value) => String(value).replace(/-/g, "−");
     const labels = [
-      ...across.filter((x) => frame.x(x) > 34 && frame.x(x) < this.width - 14).map((x) => [frame.x(x), this.height - 6, text(x), "middle"]),
-      ...up.filter((y) => frame.y(y) > 28 && frame.y(y) < this.height - 22).map((y) => [6, frame.y(y) + 4, text(y), "start"])];
+      ...across.map((x) => [frame.x(x), height - 6, text(x), "middle"]).filter(([x]) => x > 34 && x < width - 14),
+      ...up.map((y) => [6, frame.y(y) + 4, text(y), "start"]).filter(([, y]) => y > 32 && y < height - 18)];
     pool(this.tickLabels, "text", labels, ([x, y, t, anchor]) => ({ x: round(x), y: round(y), text: t, "text-anchor": anchor }));
   }
 
   drawBand(frame, { line, band }) {
     const edges = line && band ? [frame.line(line.w, line.b, -1), frame.line(line.w, line.b, 1)] : [];
     const shown = edges.length === 2 && edges[0] && edges[1];
-    set(this.band, { points: shown ? [...edges[0], ...edges[1].slice().reverse()].map((p) => frame.at(p)).join(" ") : "", display: shown ? null : "none" });
+    const corners = shown ? [...edges[0], ...edges[1].slice().reverse()] : [];
+    set(this.band, { points: corners.map((p) => frame.at(p)).join(" "), display: shown ? null : "none" });
   }
 
   drawLines(frame, { line, band, others = [] }) {
@@ -95,7 +106,10 @@ export class Board {
     pool(this.lines, "line", drawn, ({ ends: [[x1, y1], [x2, y2]], look }) => ({
       x1: round(frame.x(x1)), y1: round(frame.y(y1)), x2: round(frame.x(x2)), y2: round(frame.y(y2)), class: look }));
     const marks = [];
-    for (const level of line && band ? [0, 1, -1] : []) marks.push(...this.levelMark(frame, line, level).filter((mark) => !marks.some((other) => Math.hypot(mark.x - other.x, mark.y - other.y) < 26)));
+    const isNear = (mark) => marks.some((other) => Math.hypot(mark.x - other.x, mark.y - other.y) < 26);
+    for (const level of line && band ? [0, 1, -1] : []) {
+      marks.push(...this.levelMark(frame, line, level).filter((mark) => !isNear(mark)));
+    }
     pool(this.levels, "text", marks, (mark) => mark);
   }
 
@@ -106,32 +120,41 @@ export class Board {
     const pad = 26;
     const [[x1, y1], [x2, y2]] = ends.map(([x, y]) => [frame.x(x), frame.y(y)]);
     const places = [];
-    if (Math.abs(x2 - x1) > 1e-9) { const y = y1 + ((this.width - pad - x1) * (y2 - y1)) / (x2 - x1); if (y > 14 && y < this.height - 34) places.push([this.width - pad, y]); }
-    if (Math.abs(y2 - y1) > 1e-9) { const x = x1 + ((16 - y1) * (x2 - x1)) / (y2 - y1); if (x > 44 && x < this.width - pad) places.push([x, 16]); }
+    if (Math.abs(x2 - x1) > 1e-9) {
+      const y = y1 + ((this.width - pad - x1) * (y2 - y1)) / (x2 - x1);
+      if (y > 14 && y < this.height - 34) places.push([this.width - pad, y]);
+    }
+    if (Math.abs(y2 - y1) > 1e-9) {
+      const x = x1 + ((16 - y1) * (x2 - x1)) / (y2 - y1);
+      if (x > 44 && x < this.width - pad) places.push([x, 16]);
+    }
     if (!places.length) return [];
-    const [x, y] = places[0];
-    return [{ x: round(x), y: round(y + 4), text: level > 0 ? "+1" : level < 0 ? "−1" : "0", "text-anchor": "middle", class: level > 0 ? "blue" : level < 0 ? "orange" : "" }];
+    const [x, y] = places[0], [text, look] = level > 0 ? ["+1", "blue"] : level < 0 ? ["−1", "orange"] : ["0", ""];
+    return [{ x: round(x), y: round(y + 4), text, "text-anchor": "middle", class: look }];
   }
 
   drawPoints(frame, { facts }) {
     const alive = new Set(), count = this.store.points.length, view = this.store.view;
     const small = (count > 90 ? 0.74 : count > 40 ? 0.87 : 1) * (this.width < 500 ? 0.85 : 1);
-    const most = Math.max(...[...(facts?.values() ?? [])].map((fact) => fact.alpha ?? 0), 1e-12);
+    const most = Math.max(...[...(facts?.values() ?? [])].map((fact) => Math.abs(fact.alpha ?? 0)));
+    set(this.svg, { tabindex: count ? null : 0 });
     this.store.points.forEach((p, k) => {
       alive.add(p.id);
       const mark = this.marks.get(p.id) ?? this.newMark(p);
       const fact = facts?.get(p.id);
-      const kind = fact?.kind ?? "free";
-      const pull = fact?.alpha > 1e-9 * most ? fact.alpha / most : 0;
+      const kind = fact?.kind ?? "outside", pull = fact?.supports ? Math.abs(fact.alpha) / most : 0;
       const tabbable = p.id === this.current || (this.current === null && k === 0);
-      const key = [this.width, this.height, view.cx, view.cy, view.span, p.x, p.y, p.s, k, kind, pull, small, tabbable, shows(this, "alpha")].join();
+      const where = [this.width, this.height, view.cx, view.cy, view.span, p.x, p.y];
+      const key = [...where, p.s, k, kind, pull, small, tabbable, shows(this, "alpha")].join();
       if (mark.key === key) return;
       mark.key = key;
-      set(mark.g, { transform: `translate(${round(frame.x(p.x))} ${round(frame.y(p.y))})`, class: `point ${p.s > 0 ? "blue" : "orange"} ${kind}`,
-        tabindex: tabbable ? 0 : -1,
-        "aria-label": `${p.s > 0 ? "blue" : "orange"} point ${k + 1} at ${p.x}, ${p.y}; ${KINDS[kind]}` });
+      const colour = p.s > 0 ? "blue" : "orange";
+      set(mark.g, {
+        transform: `translate(${round(frame.x(p.x))} ${round(frame.y(p.y))})`, class: `point ${colour} ${kind}`,
+        tabindex: tabbable ? 0 : -1, "aria-label": `${colour} point ${k + 1} at ${p.x}, ${p.y}; ${KINDS[kind]}` });
       if (mark.s !== p.s || mark.small !== small) this.shape(mark, p.s, small);
-      this.part(mark, "ring", pull > 0 && shows(this, "alpha"), { "stroke-width": round((1 + 3 * pull) * small), r: round((RADIUS + 3.6 + 1.5 * pull) * small) });
+      const ring = { "stroke-width": round((1 + 3 * pull) * small), r: round((RADIUS + 3.6 + 1.5 * pull) * small) };
+      this.part(mark, "ring", pull > 0 && shows(this, "alpha"), ring);
       this.part(mark, "dot", kind === "inside");
       this.part(mark, "cross", kind === "wrong");
     });
@@ -140,7 +163,7 @@ export class Board {
   }
 
   newMark(p) {
-    const g = make("g", { role: "img", "data-id": p.id }, this.points);
+    const g = make("g", { role: "button", "aria-roledescription": "point", "data-id": p.id }, this.points);
     const mark = { g, s: 0, body: make("path", { class: "body" }, g) };
     this.marks.set(p.id, mark);
     return mark;
@@ -155,7 +178,8 @@ export class Board {
   /** Circles and squares of the same area. */
   shape(mark, s, small) {
     const r = RADIUS * small, a = round(r * 0.886);
-    set(mark.body, { d: s > 0 ? `M${r} 0A${r} ${r} 0 1 1 ${-r} 0A${r} ${r} 0 1 1 ${r} 0Z` : `M${-a} ${-a}H${a}V${a}H${-a}Z` });
+    const circle = `M${r} 0A${r} ${r} 0 1 1 ${-r} 0A${r} ${r} 0 1 1 ${r} 0Z`, square = `M${-a} ${-a}H${a}V${a}H${-a}Z`;
+    set(mark.body, { d: s > 0 ? circle : square });
     Object.assign(mark, { s, small });
   }
 
@@ -172,39 +196,49 @@ export class Board {
     if (shows(this, "slack") && facts && line && band) {
       const square = line.w[0] ** 2 + line.w[1] ** 2;
       for (const p of this.store.points) {
-        const xi = facts.get(p.id)?.xi;
-        if (xi > 1e-9 && square > 0) drawn.push([p, [p.x + (p.s * xi * line.w[0]) / square, p.y + (p.s * xi * line.w[1]) / square]]);
+        const fact = facts.get(p.id);
+        if (!isLate(fact) || !(square > 0)) continue;
+        const way = (p.s * fact.xi) / square;
+        drawn.push([p, p.x + way * line.w[0], p.y + way * line.w[1]]);
       }
     }
-    pool(this.slacks, "line", drawn, ([p, [x, y]]) => ({ x1: round(frame.x(p.x)), y1: round(frame.y(p.y)), x2: round(frame.x(x)), y2: round(frame.y(y)), class: p.s > 0 ? "blue" : "orange" }));
+    pool(this.slacks, "line", drawn, ([p, x, y]) => ({
+      x1: round(frame.x(p.x)), y1: round(frame.y(p.y)), x2: round(frame.x(x)), y2: round(frame.y(y)),
+      class: p.s > 0 ? "blue" : "orange" }));
   }
 
   drawProof(frame, { nearest, proof }) {
     const pair = nearest?.[0] && nearest?.[1] && shows(this, "hulls") ? nearest : null;
-    pool(this.nearest, "line", pair ? [pair] : [], ([a, b]) => ({ x1: round(frame.x(a[0])), y1: round(frame.y(a[1])), x2: round(frame.x(b[0])), y2: round(frame.y(b[1])) }));
-    const rays = proof?.rays ?? [];
-    const marks = [...rays.map((ray) => ["ray", ray]), ...(proof?.mirrored ?? []).map((m) => ["mirror", m]), ...(proof ? [["star", proof]] : [])];
-    pool(this.proof, "path", marks, ([what, one]) => {
-      if (what === "ray") return { d: `M${frame.at(one.from)}L${frame.at(one.to)}`, class: `ray ${one.side}`, "stroke-width": round(1 + 3.5 * one.weight), transform: null };
-      if (what === "mirror") return { d: "M-6 0H6M0-6V6", class: "mirror", transform: `translate(${frame.at(one)})`, "stroke-width": null };
-      return { d: "M0-11 3-3 11 0 3 3 0 11-3 3-11 0-3-3Z", class: "star", transform: `translate(${frame.at(one.point)})`, "stroke-width": null };
-    });
+    pool(this.nearest, "line", pair ? [pair] : [], ([a, b]) =>
+      ({ x1: round(frame.x(a[0])), y1: round(frame.y(a[1])), x2: round(frame.x(b[0])), y2: round(frame.y(b[1])) }));
+    const ray = ({ from, to, side, weight }) =>
+      ({ d: `M${frame.at(from)}L${frame.at(to)}`, class: `ray ${side}`, "stroke-width": round(1 + 3.5 * weight), transform: null });
+    const stand = (d, look, at) => ({ d, class: look, transform: `translate(${frame.at(at)})`, "stroke-width": null });
+    const mirror = (at) => stand("M-6 0H6M0-6V6", "mirror", at);
+    const star = (at) => stand("M0-11 3-3 11 0 3 3 0 11-3 3-11 0-3-3Z", "star", at);
+    const marks = proof ? [...proof.rays.map(ray), ...(proof.mirrored ?? []).map(mirror), star(proof.point)] : [];
+    pool(this.proof, "path", marks, (mark) => mark);
   }
 
   /** α beside its point, where there is room: no label covers a point or another label. */
   drawLabels(frame, { facts, tags = new Map() }) {
     const points = this.store.points, wanted = [];
-    if (facts && shows(this, "alpha")) for (const p of points) { const a = facts.get(p.id)?.alpha; if (a > 1e-9) wanted.push([p, `α ${digits(a, 3)}`]); }
+    for (const p of facts && shows(this, "alpha") ? points : []) {
+      const fact = facts.get(p.id);
+      if (fact?.supports) wanted.push([p, `α ${digits(fact.alpha, 3)}`]);
+    }
     const shown = wanted.length <= MOST_LABELS ? wanted : wanted.filter(([p]) => p.id === this.hovered || p.id === this.current);
     for (const p of points) if (tags.has(p.id)) shown.push([p, tags.get(p.id)]);
     const taken = points.map((p) => box(frame.x(p.x), frame.y(p.y), 22, 22)), drawn = [];
     for (const [p, text] of shown) {
       const width = 7 * text.length + 4, x = frame.x(p.x), y = frame.y(p.y);
       const away = tags.has(p.id) ? 28 : 22;
-      const places = [[0, -away], [0, away], [15 + width / 2, 0], [-15 - width / 2, 0], [12 + width / 2, -16], [-12 - width / 2, -16], [12 + width / 2, 16], [-12 - width / 2, 16]];
+      const side = 15 + width / 2, slant = 12 + width / 2;
+      const places = [[0, -away], [0, away], [side, 0], [-side, 0], [slant, -16], [-slant, -16], [slant, 16], [-slant, 16]];
       for (const [dx, dy] of places) {
         const mine = box(x + dx, y + dy, width, 15);
-        if (mine.left < 2 || mine.top < 2 || mine.right > this.width - 2 || mine.bottom > this.height - 20 || taken.some((other) => meet(mine, other))) continue;
+        const isOut = mine.left < 2 || mine.top < 2 || mine.right > this.width - 2 || mine.bottom > this.height - 20;
+        if (isOut || taken.some((other) => meet(mine, other))) continue;
         taken.push(mine);
         drawn.push({ x: round(x + dx), y: round(y + dy + 4), text });
         break;
@@ -220,14 +254,15 @@ export class Board {
 
   /** What stands below the board: the point under the pointer or in focus, or what one can do. */
   describe() {
-    const points = this.store.points, id = this.hovered ?? (this.svg.contains(document.activeElement) ? this.current : null);
+    const points = this.store.points, focused = this.svg.contains(document.activeElement) ? this.current : null;
+    const id = this.hovered ?? focused;
     const k = points.findIndex((p) => p.id === id);
     if (k < 0) return this.status(null);
     const p = points[k], fact = this.scene?.facts?.get(p.id);
     const parts = [`${p.s > 0 ? "Blue" : "Orange"} point ${k + 1} at (${digits(p.x)}, ${digits(p.y)})`];
     if (fact) {
       parts.push(KINDS[fact.kind], `margin ${digits(fact.margin)}`);
-      if (fact.xi > 1e-9) parts.push(`ξ = ${digits(fact.xi)}`);
+      if (isLate(fact)) parts.push(`ξ = ${digits(fact.xi)}`);
       if (fact.alpha !== null) parts.push(`α = ${digits(fact.alpha)}`);
     }
     return this.status(parts.join(" · "));
@@ -243,17 +278,21 @@ export class Board {
       return this.frame.world(event.clientX - box.left, event.clientY - box.top);
     };
     const under = (event) => {
-      const at = place(event), { scale } = this.frame, near = store.points.map((p) => Math.hypot(p.x - at[0], p.y - at[1]) * scale);
+      const at = place(event), { scale } = this.frame;
+      const near = store.points.map((p) => Math.hypot(p.x - at[0], p.y - at[1]) * scale);
       const k = near.indexOf(Math.min(...near));
       return near[k] <= REACH ? store.points[k].id : null;
     };
-    const inside = ([x, y]) => [clamp(x, this.frame.left, this.frame.right), clamp(y, this.frame.bottom, this.frame.top)].map(tidy);
+    const inside = ([x, y]) => {
+      const { left, right, bottom, top } = this.frame;
+      return [clamp(x, left, right), clamp(y, bottom, top)].map((value) => this.tidy(value));
+    };
     const remove = (id) => store.change(({ points }) => ({ points: points.filter((p) => p.id !== id) }));
 
     const paint = () => {
       if (!doing || store.points.length >= this.most) return;
       const reach = store.view.span * 0.045;
-      const [x, y] = inside([doing.at[0] + reach * normal(), doing.at[1] + reach * normal()]);
+      const [x, y] = inside(doing.at.map((middle) => middle + reach * normal(Math.random)));
       store.change(({ points }) => ({ points: [...points, point(x, y, doing.s)] }));
     };
 
@@ -301,7 +340,13 @@ export class Board {
     svg.addEventListener("pointerleave", () => { if (!doing && this.hovered !== null) { this.hovered = null; this.choose(); } });
     svg.addEventListener("contextmenu", (event) => event.preventDefault());
     svg.addEventListener("wheel", (event) => { event.preventDefault(); this.zoom(1.0015 ** event.deltaY, place(event)); }, { passive: false });
-    svg.addEventListener("focusin", (event) => { const id = Number(event.target.dataset?.id); if (id) { this.current = id; this.part(this.marks.get(id), "focus", true); this.choose(); } });
+    svg.addEventListener("focusin", (event) => {
+      const id = Number(event.target.dataset?.id);
+      if (!id) return;
+      this.current = id;
+      this.part(this.marks.get(id), "focus", true);
+      this.choose();
+    });
     svg.addEventListener("focusout", () => this.choose());
     svg.addEventListener("keydown", (event) => this.key(event));
     this.dragging = () => doing?.what === "drag" || doing?.what === "cloud";
@@ -319,38 +364,62 @@ export class Board {
     this.marks.get(id)?.g.focus({ preventScroll: true });
   }
 
+  /** Put the focus on a point that is not drawn yet; on the board, if there is none. */
+  focusSoon(id) {
+    this.current = id;
+    this.choose();
+    requestAnimationFrame(() => requestAnimationFrame(() => (id === null ? this.svg.focus() : this.focus(id))));
+  }
+
+  tidy(value) { return tidy(clamp(value, -1e6, 1e6), this.store.view.span); }
+
+  add(x, y, s) {
+    if (this.store.points.length >= this.most) return;
+    const added = point(this.tidy(x), this.tidy(y), s);
+    this.store.change(({ points }) => ({ points: [...points, added] }));
+    this.focusSoon(added.id);
+  }
+
   zoom(factor, [x, y] = [this.store.view.cx, this.store.view.cy]) {
-    const { cx, cy, span } = this.store.view, wanted = clamp(span * factor, 1e-3, 4e6), real = wanted / span;
+    const { cx, cy, span } = this.store.view, wanted = clamp(span * factor, ...SPANS), real = wanted / span;
     this.store.change({ view: { cx: x + (cx - x) * real, cy: y + (cy - y) * real, span: wanted } });
   }
 
+  /** Enter adds a point wherever the focus is on the board; the other keys are about the point in focus. */
   key(event) {
-    const { store } = this, at = store.points.findIndex((p) => p.id === this.current), p = store.points[at];
-    if (!p || event.ctrlKey || event.metaKey || event.altKey) return;
-    const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { store } = this, { cx, cy, span } = store.view;
+    const at = store.points.findIndex((p) => p.id === this.current), p = store.points[at];
     const go = (to) => this.focus(store.points[(to + store.points.length) % store.points.length].id);
-    if (arrows[event.key]) {
-      const step = Number((store.view.span / (event.shiftKey ? 800 : 80)).toPrecision(1));
-      const [dx, dy] = arrows[event.key];
-      this.move(p.id, tidy(clamp(p.x + dx * step, -1e6, 1e6)), tidy(clamp(p.y + dy * step, -1e6, 1e6)));
-    } else if (event.key === "Delete" || event.key === "Backspace") {
-      store.change(({ points }) => ({ points: points.filter((one) => one !== p) }));
-      requestAnimationFrame(() => { if (store.points.length) { this.current = store.points[Math.min(at, store.points.length - 1)].id; this.choose(); requestAnimationFrame(() => this.focus(this.current)); } });
-    } else if (event.key === "n" || event.key === "PageDown") go(at + 1);
-    else if (event.key === "p" || event.key === "PageUp") go(at - 1);
-    else if (event.key === "f") store.change(({ points }) => ({ points: points.map((one) => (one === p ? { ...one, s: -one.s } : one)) }));
-    else if (event.key === "d" && store.points.length < this.most) {
-      const twin = point(tidy(p.x + store.view.span / 20), tidy(p.y), p.s);
-      store.change(({ points }) => ({ points: [...points, twin] }));
-      this.current = twin.id;
-      requestAnimationFrame(() => requestAnimationFrame(() => this.focus(twin.id)));
-    } else return;
+    const acts = {
+      n: () => go(at + 1),
+      p: () => go(at - 1),
+      d: () => this.add(p.x + span / 20, p.y, p.s),
+      f: () => store.change(({ points }) => ({ points: points.map((one) => (one === p ? { ...one, s: -one.s } : one)) })),
+      delete: () => this.remove(at),
+    };
+    const key = event.key.toLowerCase(), alias = { pagedown: "n", pageup: "p", backspace: "delete" };
+    const act = acts[alias[key] ?? key];
+    if (key === "enter") this.add(cx, cy, this.label());
+    else if (p && ARROWS[event.key]) this.nudge(p, ARROWS[event.key], event.shiftKey);
+    else if (p && act) act();
+    else return;
     event.preventDefault();
+  }
+
+  nudge({ id, x, y }, [dx, dy], fine) {
+    const step = Number((this.store.view.span / (fine ? 800 : 80)).toPrecision(1));
+    this.move(id, dx ? this.tidy(x + dx * step) : x, dy ? this.tidy(y + dy * step) : y);
+  }
+
+  remove(at) {
+    const left = this.store.points.filter((_, k) => k !== at);
+    this.store.change({ points: left });
+    this.focusSoon(left[Math.min(at, left.length - 1)]?.id ?? null);
   }
 }
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
 const box = (x, y, width, height) => ({ left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2 });
 const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 const shows = (board, what) => board.shown?.[what] !== false;

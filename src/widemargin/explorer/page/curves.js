@@ -31,9 +31,16 @@ export class Curves {
     const y = (value) => height - BOTTOM - ((height - BOTTOM - TOP) * (flat(value) - flat(low))) / (flat(high) - flat(low));
     const marks = [low, log ? Math.sqrt(low * high) : (low + high) / 2, high];
     pool(this.grid, "line", marks, (mark) => ({ x1: LEFT, x2: width - RIGHT, y1: round(y(mark)), y2: round(y(mark)) }));
-    pool(this.labels, "text", [...marks.map((mark) => [LEFT - 6, y(mark) + 4, digits(mark, 3), "end"]), [LEFT, height - 5, "0", "start"], [width - RIGHT, height - 5, `step ${steps}`, "end"]], ([tx, ty, text, anchor]) => ({ x: round(tx), y: round(ty), text, "text-anchor": anchor }));
-    pool(this.minima, "line", minima.map((value, k) => [value, k]).filter(([value]) => value !== null), ([value, k]) => ({ x1: LEFT, x2: width - RIGHT, y1: round(y(value)), y2: round(y(value)), class: k ? "second" : "first" }));
-    pool(this.lines, "polyline", runs, (run, k) => ({ class: k ? "second" : "first", points: run.slice(0, t).map((value, step) => `${round(x(step + 1))},${round(y(value))}`).join(" ") }));
+    const labels = [
+      ...marks.map((mark) => [LEFT - 6, y(mark) + 4, digits(mark, 3), "end"]),
+      [LEFT, height - 5, "0", "start"], [width - RIGHT, height - 5, `step ${steps}`, "end"]];
+    pool(this.labels, "text", labels, ([tx, ty, text, anchor]) => ({ x: round(tx), y: round(ty), text, "text-anchor": anchor }));
+    const look = (k) => (k ? "second" : "first");
+    const lowest = minima.map((value, k) => [value, k]).filter(([value]) => value !== null);
+    pool(this.minima, "line", lowest, ([value, k]) =>
+      ({ x1: LEFT, x2: width - RIGHT, y1: round(y(value)), y2: round(y(value)), class: look(k) }));
+    const at = (value, step) => `${round(x(step + 1))},${round(y(value))}`;
+    pool(this.lines, "polyline", runs, (run, k) => ({ class: look(k), points: run.slice(0, t).map(at).join(" ") }));
     set(this.now, { x1: round(x(t)), x2: round(x(t)), y1: TOP, y2: height - BOTTOM });
   }
 }

@@ -1,7 +1,7 @@
 // The page: brings state, server and drawings together. A change is drawn in the next frame and sent at once.
 
 import { AlphaPlane } from "./alpha.js";
-import { Connection, Line } from "./api.js";
+import { Connection, Line, command } from "./api.js";
 import { Board } from "./board.js";
 import { readTable } from "./csv.js";
 import { Numbers } from "./numbers.js";
@@ -9,12 +9,13 @@ import { PRESETS, preset } from "./presets.js";
 import { asPng, asSvg, download } from "./save.js";
 import { Store, fromAddress, viewOf } from "./state.js";
 import { Steps } from "./steps.js";
-import { html } from "./svg.js";
+import { html, say, set } from "./svg.js";
 
 const $ = (id) => document.getElementById(id);
 const TOUCH = matchMedia("(pointer: coarse), (max-width: 520px)");
 const TOUCH_HELP = "Tap to add a point, drag a point to move it. Choose the class and the tool above.";
-const HELP = "Click to add a point (Shift: the other class), drag to move it. With the keyboard: Tab to a point; arrows move it, N and P go on, D doubles, F changes class, Delete removes.";
+const HELP = "Click to add a point (Shift: the other class), drag to move it. With the keyboard: Tab to the board; Enter adds a "
+  + "point, arrows move it, N and P go on, D doubles, F changes class, Delete removes.";
 const store = new Store();
 let choices = null, fit = null, fitted = null;
 
@@ -24,18 +25,28 @@ const banner = (text, kind = "bad", actions = []) => {
   root.className = kind;
   root.replaceChildren(...(text ? [html("span", {}, text), ...actions] : []));
 };
-/** A message that can be closed; good news go by themselves. */
-let leaving = null;
+/** A message that can be closed. Good news go by themselves, bad ones when a later change has its fit. */
+let leaving = null, told = null;
 const notice = (text, kind) => {
   clearTimeout(leaving);
   banner(text, kind, [html("button", { type: "button", "aria-label": "Close the message", onclick: () => banner(null) }, "×")]);
+  told = kind === "bad" ? store.version : null;
   if (kind === "quiet") leaving = setTimeout(() => { if ($("banner").className === "quiet") banner(null); }, 8000);
 };
-const connection = new Connection((text) => banner(text));
+const settle = (version) => {
+  if (told === null || version <= told) return;
+  told = null;
+  banner(null);
+};
+const connection = new Connection((text) => { told = null; banner(text); });
 
 const checked = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
-const status = (text) => { const wanted = text ?? (TOUCH.matches ? TOUCH_HELP : HELP); if ($("status").textContent !== wanted) $("status").textContent = wanted; };
-const board = new Board($("board"), store, { status, tool: () => checked("tool"), label: () => Number(checked("class")), choose: () => draw() });
+const status = (text) => {
+  set($("status"), { "aria-live": store.gesture ? "off" : "polite" }); // nobody wants to hear every place of a drag
+  say($("status"), text ?? (TOUCH.matches ? TOUCH_HELP : HELP));
+};
+const label = () => Number(checked("class"));
+const board = new Board($("board"), store, { status, tool: () => checked("tool"), label, choose: () => draw() });
 board.shown = { hulls: true, slack: true, alpha: true };
 
 // Drawing: at most once a frame.
@@ -57,16 +68,32 @@ function scene() {
   if (!fit || !fitted) return {};
   const ids = fitted.ids;
   const name = (indices) => indices?.map((k) => ids[k]);
-  const facts = fit.w ? new Map(ids.map((id, k) => [id, { alpha: fit.alpha?.[k] ?? null, xi: fit.xi[k], margin: fit.margins[k], kind: fit.kinds[k] }])) : null;
-  return { facts, line: fit.w ? { w: fit.w, b: fit.b } : null, band: true, nearest: fit.nearest,
-    hulls: fit.hulls && { positive: name(fit.hulls.positive), negative: name(fit.hulls.negative) }, proof: fit.inseparable && proofOf(fit.inseparable, fitted.points) };
+  return {
+    facts: fit.w ? factsOf(fit, ids) : null,
+    line: fit.w ? { w: fit.w, b: fit.b } : null,
+    band: true,
+    nearest: fit.nearest,
+    hulls: fit.hulls && { positive: name(fit.hulls.positive), negative: name(fit.hulls.negative) },
+    proof: fit.inseparable && proofOf(fit.inseparable, fitted.points),
+  };
+}
+
+/** What a fit says of each point, by its id. */
+function factsOf({ alpha, support, xi, margins, kinds }, ids) {
+  const supports = new Set(support);
+  const fact = (k) => ({ alpha: alpha?.[k] ?? null, supports: supports.has(k), xi: xi[k], margin: margins[k], kind: kinds[k] });
+  return new Map(ids.map((id, k) => [id, fact(k)]));
 }
 
 /** The proof that no line separates: rays from the star to the points whose weighted mean it is. */
 function proofOf({ point, positive, positive_weights: u, negative, negative_weights: v }, points) {
   const through = negative.length > 0, at = through ? point : [0, 0];
-  const ray = (index, weight, side, sign = 1) => ({ from: at, to: [sign * points[index].x, sign * points[index].y], weight, side });
-  if (through) return { point: at, rays: [...positive.map((k, j) => ray(k, u[j], "blue")), ...negative.map((k, j) => ray(k, v[j], "orange"))] };
+  const ray = (index, weight, side, sign = 1) =>
+    ({ from: at, to: [sign * points[index].x, sign * points[index].y], weight, side });
+  if (through) {
+    const [blue, orange] = [positive.map((k, j) => ray(k, u[j], "blue")), negative.map((k, j) => ray(k, v[j], "orange"))];
+    return { point: at, rays: [...blue, ...orange] };
+  }
   const rays = positive.map((k, j) => ray(k, u[j], points[k].s > 0 ? "blue" : "orange", points[k].s));
   return { point: at, rays, mirrored: points.filter((p) => p.s < 0).map((p) => [-p.x, -p.y]) };
 }
@@ -76,15 +103,25 @@ function proofOf({ point, positive, positive_weights: u, negative, negative_weig
 const numbers = new Numbers($("numbers"), $("verdict"), $("why"), () => store.change({ model: "soft" }));
 let steps = null, alpha = null;
 const fitLine = new Line(connection, "api/fit",
-  () => ({ request: store.asked(), version: store.version, ids: store.points.map((p) => p.id), points: store.points, model: store.model }),
+  () => {
+    const { points, version, model } = store;
+    return { request: store.asked(), version, ids: points.map((p) => p.id), points, model };
+  },
   (answer, asked) => {
     [fit, fitted] = [answer, asked];
     numbers.show(fit, choices.models[asked.model].certified);
+    if (!fit.error) settle(asked.version);
     draw();
   });
-const stepsLine = new Line(connection, "api/steps", () => (store.tab === "steps" ? { request: steps.request(), points: store.points } : null), (answer, asked) => { steps.receive(answer, asked.points); draw(); });
+const stepsLine = new Line(connection, "api/steps",
+  () => (store.tab === "steps" ? { request: steps.request(), points: store.points } : null),
+  (answer, asked) => { steps.receive(answer, asked.points); draw(); });
 const alphaLine = new Line(connection, "api/hildreth",
-  () => { if (store.tab !== "alpha") return null; const request = alpha.request(); if (!request) { alpha.missing(); return null; } return { request }; },
+  () => {
+    const request = store.tab === "alpha" ? alpha.request() : null;
+    if (!request && store.tab === "alpha") alpha.missing();
+    return request && { request };
+  },
   (answer, asked) => { alpha.receive(answer, asked.request); draw(); });
 
 // Controls.
@@ -109,14 +146,17 @@ function sync() {
   const wanted = Math.log10(store.C);
   if (Math.abs(Number($("C").value) - wanted) > 0.03) $("C").value = wanted;
   const played = steps.names.map((name) => choices.algorithms[name]);
-  const acts = { fit: Boolean(model.strength), steps: played.some((one) => one.strength), alpha: store.model !== "hard" }[store.tab];
+  const strong = { fit: Boolean(model.strength), steps: played.some((one) => one.strength), alpha: store.model !== "hard" };
+  const acts = strong[store.tab];
   $("C").disabled = !acts;
   $("C-value").textContent = acts ? String(store.C) : store.model === "hard" && store.tab !== "steps" ? "∞" : "–";
   $("field-C").title = store.tab === "fit" ? model.strength : "";
   $("bias").checked = store.bias;
-  $("bias").disabled = store.tab === "steps" && (played.some((one) => one.bias === "none") || played.every((one) => one.bias === "always"));
+  const decided = played.some((one) => one.bias === "none") || played.every((one) => one.bias === "always");
+  $("bias").disabled = store.tab === "steps" && decided;
   $("model-hint").textContent = [model.hint, model.strength].filter(Boolean).join(" ");
-  for (const id of ["field-model", "field-solver"]) $(id).hidden = store.tab === "steps" || (store.tab === "alpha" && id === "field-solver");
+  $("field-model").hidden = store.tab === "steps";
+  $("field-solver").hidden = store.tab !== "fit";
   $("field-bias").hidden = store.tab === "alpha";
   $("undo").disabled = !store.past.length;
   $("redo").disabled = !store.future.length;
@@ -161,10 +201,14 @@ function debounce(act, time) {
 const start = (name) => { const found = preset(name); store.change(found); $("preset").value = name; };
 
 function listen() {
-  $("preset").append(html("option", { value: "", disabled: true, selected: true }, "choose…"), ...Object.entries(PRESETS).map(([name, [title]]) => html("option", { value: name }, title)));
+  const none = html("option", { value: "", disabled: true, selected: true }, "choose…");
+  $("preset").append(none, ...Object.entries(PRESETS).map(([name, [title]]) => html("option", { value: name }, title)));
   $("preset").addEventListener("change", () => start($("preset").value));
   $("model").append(...Object.entries(choices.models).map(([name, { title }]) => html("option", { value: name }, title)));
-  $("model").addEventListener("change", () => { const model = $("model").value; store.change({ model, solver: choices.models[model].solvers[store.solver] ? store.solver : "auto" }); });
+  $("model").addEventListener("change", () => {
+    const model = $("model").value, solver = choices.models[model].solvers[store.solver] ? store.solver : "auto";
+    store.change({ model, solver });
+  });
   $("solver").addEventListener("change", () => store.change({ solver: $("solver").value }));
   $("C").addEventListener("pointerdown", () => { store.begin(); addEventListener("pointerup", () => store.end(), { once: true }); });
   $("C").addEventListener("input", () => store.change({ C: Number((10 ** Number($("C").value)).toPrecision(3)) }));
@@ -175,7 +219,9 @@ function listen() {
   $("zoom-in").addEventListener("click", () => board.zoom(1 / 1.3));
   $("zoom-out").addEventListener("click", () => board.zoom(1.3));
   $("zoom-fit").addEventListener("click", () => store.change({ view: viewOf(store.points) }));
-  for (const what of ["hulls", "slack", "alpha"]) $(`show-${what}`).addEventListener("change", (event) => { board.shown[what] = event.target.checked; draw(); });
+  for (const what of ["hulls", "slack", "alpha"]) {
+    $(`show-${what}`).addEventListener("change", (event) => { board.shown[what] = event.target.checked; draw(); });
+  }
   const tabs = [...document.querySelectorAll("[role=tab]")];
   tabs.forEach((tab, k) => {
     tab.addEventListener("click", () => store.change({ tab: tab.id.slice(4) }));
@@ -192,7 +238,9 @@ function listen() {
     const key = event.key.toLowerCase();
     if (key === "z" || key === "y") { event.preventDefault(); (key === "y" || event.shiftKey ? store.redo() : store.undo()); }
   });
-  addEventListener("hashchange", () => open(location.hash));
+  addEventListener("hashchange", () => {
+    try { open(location.hash); } catch (error) { notice(error.message, "bad"); }
+  });
   $("load").addEventListener("click", () => $("file").click());
   $("file").addEventListener("change", async () => { const [file] = $("file").files; $("file").value = ""; if (file) load(file); });
   addEventListener("dragover", (event) => event.preventDefault());
@@ -209,11 +257,14 @@ function listen() {
 }
 
 async function load(file) {
-  if (file.size > 5e6) return notice(`${file.name} has ${Math.round(file.size / 1e6)} MB; a file of ${choices.most} points is much smaller. Cut it down.`, "bad");
+  if (file.size > 5e6) {
+    const size = Math.round(file.size / 1e6);
+    return notice(`${file.name} has ${size} MB; a file of ${choices.most} points is much smaller. Cut it down.`, "bad");
+  }
   try {
-    const { points, told } = readTable(await file.text(), choices.most, Number(checked("class")));
-    store.change({ points, view: viewOf(points) });
-    notice(`${file.name}: ${told}`, "quiet");
+    const table = readTable(await file.text(), choices.most, label());
+    store.change({ points: table.points, view: viewOf(table.points) });
+    notice(`${file.name}: ${table.told}`, "quiet");
   } catch (error) { notice(`${file.name}: ${error.message}`, "bad"); }
 }
 
@@ -224,7 +275,8 @@ async function copied(text) {
 async function share() {
   history.replaceState(null, "", store.toAddress());
   const done = await copied(location.href);
-  notice(done ? "The link is copied: it brings back these points and settings." : "The address above holds these points and settings: copy it.", "quiet");
+  const where = "on this machine while this server runs; elsewhere, add its part from the # on to the address there.";
+  notice(`${done ? "The link is copied. It" : "Copy the address: it"} brings back these points and settings ${where}`, "quiet");
 }
 
 async function showCode() {
@@ -236,35 +288,43 @@ async function showCode() {
   } catch { connection.lose(); }
 }
 
-const isDark = () => document.documentElement.dataset.theme === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+const isDark = () => {
+  const { theme } = document.documentElement.dataset;
+  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+};
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   try { localStorage.setItem("widemargin-theme", theme); } catch { /* private window */ }
 }
 
-/** Take over the state that an address holds; true if it holds one. */
+/** Take over the state that an address holds; true if it holds one. Throws where it is damaged. */
 function open(hash) {
   if (hash === store.toAddress()) return true;
-  try {
-    const found = fromAddress(hash, choices);
-    if (found) store.change(found);
-    return Boolean(found);
-  } catch (error) {
-    notice(error.message, "bad");
-    return false;
-  }
+  const found = fromAddress(hash, choices);
+  if (found) store.change(found);
+  return Boolean(found);
 }
 
 async function begin() {
-  try { const theme = localStorage.getItem("widemargin-theme"); if (theme) document.documentElement.dataset.theme = theme; } catch { /* private window */ }
-  try { choices = await (await fetch("api/choices")).json(); } catch { return banner("The server does not answer. Start it again, and reload this page."); }
+  try {
+    const theme = localStorage.getItem("widemargin-theme");
+    if (theme) document.documentElement.dataset.theme = theme;
+  } catch { /* private window */ }
+  try {
+    choices = await (await fetch("api/choices")).json();
+  } catch { return banner(`The server does not answer. Run ${command()} and reload this page.`); }
   board.most = choices.most;
   steps = new Steps($("panel-steps"), store, choices.algorithms, draw);
   alpha = new AlphaPlane($("panel-alpha"), store, draw, () => start("two"));
   alpha.line = alphaLine;
   listen();
   board.resize();
-  if (!open(location.hash)) start("blobs");
+  try {
+    if (!open(location.hash)) start("blobs");
+  } catch (error) {
+    start("blobs");
+    notice(error.message, "bad");
+  }
   store.past = [];
   sync();
   document.documentElement.dataset.ready = "yes";

@@ -3,21 +3,33 @@
 import { digits, html, say } from "./svg.js";
 
 const FACTS = [
-  ["w1", "w₁", "weight of x₁"], ["w2", "w₂", "weight of x₂"], ["b", "b", "bias"], ["width", "width 2/‖w‖", "distance between the dashed lines"],
-  ["primal", "primal P", "what is minimised: ½‖w‖² + C Σ loss"], ["dual", "dual D", "a proved lower bound on it"], ["gap", "gap P − D", "how far from the best it can be at most"],
+  ["w1", "w₁", "weight of x₁"],
+  ["w2", "w₂", "weight of x₂"],
+  ["b", "b", "bias"],
+  ["width", "width 2/‖w‖", "distance between the dashed lines"],
+  ["primal", "primal P", "what is minimised: ½‖w‖² + C Σ loss"],
+  ["dual", "dual D", "a proved lower bound on it"],
+  ["gap", "gap P − D", "how far from the best it can be at most"],
   ["slack", "total ξ", "sum of all slacks"],
 ];
-const COUNTS = [["support", "support vectors", "points with α > 0"], ["inside", "inside the band", "0 < ξ ≤ 1"], ["misclassified", "wrong side", "ξ > 1"]];
+const COUNTS = [
+  ["support", "support vectors", "points with α ≠ 0"],
+  ["inside", "inside the band", "0 < ξ ≤ 1"],
+  ["misclassified", "wrong side", "ξ > 1"],
+];
 
 export class Numbers {
   constructor(root, verdict, why, soften) {
     Object.assign(this, { verdict, why, soften, cells: {} });
-    const cell = (key) => (this.cells[key] = html("output", { "data-key": key }));
-    const facts = html("dl", { class: "facts" }, ...FACTS.map(([key, name, hint]) => html("div", { title: hint, id: `fact-${key}` }, html("dt", {}, name), html("dd", {}, cell(key)))));
-    const counts = html("dl", { class: "facts counts" }, ...COUNTS.map(([key, name, hint]) => html("div", { title: hint }, html("dt", {}, name), html("dd", {}, cell(key)))));
-    this.kkt = [0, 1, 2].map((k) => ["name", "demand", "count", "worst"].map((column) => html("td", { "data-kkt": `${k}-${column}` })));
+    const cell = (key) => (this.cells[key] = html("output", { "data-key": key, "aria-live": "off" }));
+    const fact = ([key, name, hint]) => html("div", { title: hint }, html("dt", {}, name), html("dd", {}, cell(key)));
+    const facts = html("dl", { class: "facts" }, ...FACTS.map(fact));
+    const counts = html("dl", { class: "facts counts" }, ...COUNTS.map(fact));
+    const columns = ["name", "demand", "count", "worst"];
+    this.kkt = [0, 1, 2].map((k) => columns.map((column) => html("td", { "data-kkt": `${k}-${column}` })));
+    const heads = ["points with", "demand", "how many", "worst miss"].map((name) => html("th", { scope: "col" }, name));
     this.table = html("table", {}, html("caption", {}, "KKT conditions: what each α demands of its margin m"),
-      html("thead", {}, html("tr", {}, ...["points with", "demand", "how many", "worst miss"].map((name) => html("th", { scope: "col" }, name)))),
+      html("thead", {}, html("tr", {}, ...heads)),
       html("tbody", {}, ...this.kkt.map((cells) => html("tr", {}, ...cells))));
     this.foot = html("p", { class: "foot" });
     root.append(facts, counts, this.table, this.foot);
@@ -25,9 +37,10 @@ export class Numbers {
 
   show(fit, certified) {
     const has = fit && fit.w;
-    const values = has ? { w1: fit.w[0], w2: fit.w[1], b: fit.b, width: fit.width ?? Infinity, primal: fit.primal, dual: fit.dual,
-      gap: certified ? (fit.gap ?? Infinity) : undefined, slack: fit.slack,
-      support: fit.support?.length, inside: fit.xi.filter((xi) => xi > 1e-9 && xi <= 1).length, misclassified: fit.misclassified } : {};
+    const values = has ? {
+      ...fit, w1: fit.w[0], w2: fit.w[1], width: fit.width ?? Infinity,
+      gap: certified ? (fit.gap ?? Infinity) : undefined, support: fit.support?.length,
+    } : {};
     for (const [key, cell] of Object.entries(this.cells)) {
       const value = values[key];
       const whole = COUNTS.some(([name]) => name === key);
@@ -37,10 +50,11 @@ export class Numbers {
     this.table.classList.toggle("off", !fit?.kkt);
     this.kkt.forEach((cells, k) => {
       const row = fit?.kkt?.[k];
-      const names = ["α = 0", "0 < α < C", "α = C"];
-      [row?.name.replace("c", "C") ?? names[k], row?.demand.replace("c", "C") ?? "–", row ? String(row.count) : "–", row ? (row.count ? digits(row.worst, 2) : "–") : "–"].forEach((text, j) => say(cells[j], text));
+      const name = row?.name ?? ["α = 0", "0 < α < c", "α = c"][k];
+      const rest = row ? [row.demand.replace("c", "C"), String(row.count), row.count ? digits(row.worst, 2) : "–"] : ["–", "–", "–"];
+      [name.replace("c", "C"), ...rest].forEach((text, j) => say(cells[j], text));
     });
-    say(this.foot, has ? `${digits(fit.milliseconds, 3)} ms · ${fit.iterations} ${fit.iterations === 1 ? "iteration" : "iterations"}${fit.changes === undefined ? "" : ` · ${fit.changes} changes of the line`}` : "");
+    say(this.foot, has ? effort(fit) : "");
     this.tell(fit);
   }
 
@@ -57,6 +71,12 @@ export class Numbers {
   }
 }
 
+function effort({ milliseconds, iterations, changes }) {
+  const parts = [`${digits(milliseconds, 3)} ms`, `${iterations} ${iterations === 1 ? "iteration" : "iterations"}`];
+  if (changes !== undefined) parts.push(`${changes} changes of the line`);
+  return parts.join(" · ");
+}
+
 function sentence(fit) {
   if (!fit) return ["quiet", "Computing…", ""];
   if (fit.error) return ["bad", fit.error, ""];
@@ -64,11 +84,16 @@ function sentence(fit) {
   if (fit.inseparable) return ["bad", "Impossible: no line separates these classes.", proofInWords(fit.inseparable)];
   if (fit.note) return ["warn", fit.note, fit.more ?? ""];
   if (fit.kkt) return ["good", "Optimal, and proved: primal and dual meet.", ""];
-  return ["good", "Found: a line without mistakes.", "Others would do as well. Which one comes out depends on the order of the points."];
+  const more = "Others would do as well. Which one comes out depends on the order of the points.";
+  return ["good", "Found: a line without mistakes.", more];
 }
 
 function proofInWords({ negative, positive }) {
-  if (!negative.length) return "Without a bias the line passes through the origin. Turn the orange points around it (crosses): a weighted mean of some points is then the origin itself (star), which is on no side of any line.";
+  if (!negative.length) {
+    return "Without a bias the line passes through the origin. Turn the orange points around it (crosses): a weighted mean of some "
+      + "points is then the origin itself (star), which is on no side of any line.";
+  }
   const list = (ids) => (ids.length === 1 ? "one" : ids.length);
-  return `The star is the proof: it is a weighted mean of ${list(positive)} blue and of ${list(negative)} orange points, so it lies in both hulls. A separating line would have it on both sides.`;
+  return `The star is the proof: it is a weighted mean of ${list(positive)} blue and of ${list(negative)} orange points, `
+    + "so it lies in both hulls. A separating line would have it on both sides.";
 }

@@ -35,23 +35,30 @@ export class Plane {
     const frame = this.frame, cell = Math.min(frame.width, frame.height) / (rough ? ROUGH_GRID : GRID);
     const nx = Math.round(frame.width / cell), ny = Math.round(frame.height / cell);
     const value = [];
-    for (let j = 0; j <= ny; j++) for (let i = 0; i <= nx; i++) value.push(f(...frame.world((i * frame.width) / nx, (j * frame.height) / ny)));
+    for (let j = 0; j <= ny; j++) {
+      for (let i = 0; i <= nx; i++) value.push(f(...frame.world((i * frame.width) / nx, (j * frame.height) / ny)));
+    }
     const sorted = Float64Array.from(value.filter(Number.isFinite)).sort();
     const levels = sorted.length ? SHARES.map((share) => sorted[Math.floor(share * (sorted.length - 1))]) : [];
-    pool(this.contours, "path", levels, (level, k) => ({ d: trace(value, nx, ny, frame, level), "stroke-opacity": round(0.95 - 0.08 * k) }));
+    pool(this.contours, "path", levels, (level, k) =>
+      ({ d: trace(value, nx, ny, frame, level), "stroke-opacity": round(0.95 - 0.08 * k) }));
   }
 
   /** Axes, the path up to step t, and the best point. */
   draw(path, t, best, region = null) {
     const frame = this.frame;
     const marks = ticks(frame.left, frame.right, frame.width / 70), up = ticks(frame.bottom, frame.top, frame.height / 60);
-    pool(this.axes, "line", [0, 1], (k) => (k ? { x1: 0, x2: frame.width, y1: round(frame.y(0)), y2: round(frame.y(0)), class: "axis" } : { x1: round(frame.x(0)), x2: round(frame.x(0)), y1: 0, y2: frame.height, class: "axis" }));
-    const text = (value) => String(value).replace("-", "−");
+    const [x0, y0] = [round(frame.x(0)), round(frame.y(0))];
+    const axes = [{ x1: x0, x2: x0, y1: 0, y2: frame.height }, { x1: 0, x2: frame.width, y1: y0, y2: y0 }];
+    pool(this.axes, "line", axes, (ends) => ({ ...ends, class: "axis" }));
+    const text = (value) => String(value).replace(/-/g, "−");
     const free = (x, y) => !(x > frame.width - 34 && y > frame.height - 30) && !(x < 40 && y < 26);
     const labels = [
       ...marks.map((x) => [frame.x(x), frame.height - 5, text(x), "middle"]).filter(([x]) => x > 30 && x < frame.width - 36),
-      ...up.map((y) => [5, frame.y(y) + 4, text(y), "start"]).filter(([, y]) => y > 30 && y < frame.height - 16)].filter(([x, y]) => free(x, y));
-    pool(this.tickLabels, "text", [...labels, [frame.width - 6, frame.height - 5, this.names[0], "end"], [5, 15, this.names[1], "start"]], ([x, y, t, anchor]) => ({ x: round(x), y: round(y), text: t, "text-anchor": anchor }));
+      ...up.map((y) => [5, frame.y(y) + 4, text(y), "start"]).filter(([, y]) => y > 30 && y < frame.height - 16)];
+    const names = [[frame.width - 6, frame.height - 5, this.names[0], "end"], [5, 15, this.names[1], "start"]];
+    pool(this.tickLabels, "text", [...labels.filter(([x, y]) => free(x, y)), ...names], ([x, y, t, anchor]) =>
+      ({ x: round(x), y: round(y), text: t, "text-anchor": anchor }));
     const shown = path.slice(0, t + 1);
     const far = (value) => Math.max(-1e5, Math.min(1e5, value));
     const at = ([u, v]) => [far(frame.x(u)), far(frame.y(v))].map(round);
@@ -60,7 +67,8 @@ export class Plane {
     const last = shown.at(-1);
     set(this.now, last ? { cx: at(last)[0], cy: at(last)[1], display: null } : { display: "none" });
     set(this.best, best ? { transform: `translate(${at(best).join(" ")})`, display: null } : { display: "none" });
-    set(this.region, region ? { points: region.map((p) => at(p).join(",")).join(" "), display: null } : { display: "none" });
+    const corners = region?.map((p) => at(p).join(",")).join(" ");
+    set(this.region, region ? { points: corners, display: null } : { display: "none" });
   }
 }
 
@@ -76,7 +84,8 @@ function trace(value, nx, ny, frame, level) {
       if (b < level !== c < level) ends.push([i + 1, j + cross(b, c)]);
       if (d < level !== c < level) ends.push([i + cross(d, c), j + 1]);
       if (a < level !== d < level) ends.push([i, j + cross(a, d)]);
-      for (let e = 0; e + 1 < ends.length; e += 2) parts.push(`M${round(ends[e][0] * dx)} ${round(ends[e][1] * dy)}L${round(ends[e + 1][0] * dx)} ${round(ends[e + 1][1] * dy)}`);
+      const at = ([x, y]) => `${round(x * dx)} ${round(y * dy)}`;
+      for (let e = 0; e + 1 < ends.length; e += 2) parts.push(`M${at(ends[e])}L${at(ends[e + 1])}`);
     }
   }
   return parts.join("");
@@ -86,30 +95,51 @@ function trace(value, nx, ny, frame, level) {
 export function objective({ loss, penalised, strength, bias }, points) {
   const n = points.length, scores = new Float64Array(n), turns = new Float64Array(n);
   const positive = points.filter((p) => p.s > 0).length;
-  let near = 0;
+  const mean = (key) => (bias ? points.reduce((sum, p) => sum + p[key], 0) / n : 0); // the best bias makes up for it
+  const [cx, cy] = [mean("x"), mean("y")];
   const kink = loss === "perceptron" ? 0 : 1;
-  const value = { hinge: (m) => Math.max(0, 1 - m), perceptron: (m) => Math.max(0, -m), squared: (m) => (1 - m) ** 2, logistic: (m) => (m > 0 ? Math.log1p(Math.exp(-m)) : -m + Math.log1p(Math.exp(m))) }[loss];
+  const value = {
+    hinge: (m) => Math.max(0, 1 - m),
+    perceptron: (m) => Math.max(0, -m),
+    squared: (m) => (1 - m) ** 2,
+    logistic: (m) => Math.max(0, -m) + Math.log1p(Math.exp(-Math.abs(m))),
+  }[loss];
   const bestBias = () => {
-    if (loss === "squared") { let sum = 0; for (let i = 0; i < n; i++) sum += points[i].s - scores[i]; return sum / n; }
-    if (loss === "logistic") {
-      for (let round = 0; round < 6; round++) {
-        let slope = 0, curve = 1e-9;
-        for (let i = 0; i < n; i++) { const q = 1 / (1 + Math.exp(points[i].s * (scores[i] + near))); slope -= points[i].s * q; curve += q * (1 - q); }
-        near -= Math.max(-2, Math.min(2, slope / curve));
-      }
-      return near;
-    }
+    if (loss === "squared") return points.reduce((sum, p, i) => sum + p.s - scores[i], 0) / n;
+    if (loss === "logistic") return likeliestBias(points, scores, Math.log(positive / (n - positive)));
     for (let i = 0; i < n; i++) turns[i] = points[i].s * kink - scores[i];
     turns.sort();
     return (turns[positive - 1] + turns[positive]) / 2;
   };
   return (u, v) => {
-    for (let i = 0; i < n; i++) scores[i] = u * points[i].x + v * points[i].y;
+    for (let i = 0; i < n; i++) scores[i] = u * (points[i].x - cx) + v * (points[i].y - cy);
     const b = bias ? bestBias() : 0;
     let sum = 0;
     for (let i = 0; i < n; i++) sum += value(points[i].s * (scores[i] + b));
     return strength * sum + (penalised ? (u * u + v * v) / 2 : 0);
   };
+}
+
+/** The b at which Σ log(1 + exp(−s(score + b))) is least: Newton's method, halving where it would leave the bracket. If all
+ * scores were equal, the best b would be `odds` less that score; so it lies between those of the largest and the least. */
+function likeliestBias(points, scores, odds) {
+  let low = Infinity, high = -Infinity;
+  for (const score of scores) { low = Math.min(low, odds - score); high = Math.max(high, odds - score); }
+  let b = (low + high) / 2;
+  for (let round = 0; round < 60 && high - low > 1e-6; round++) {
+    let slope = 0, curve = 0;
+    for (let i = 0; i < scores.length; i++) {
+      const q = 1 / (1 + Math.exp(points[i].s * (scores[i] + b)));
+      slope -= points[i].s * q;
+      curve += q * (1 - q);
+    }
+    if (slope > 0) high = b;
+    else low = b;
+    const next = b - slope / curve, step = Math.abs(next - b);
+    b = next > low && next < high ? next : (low + high) / 2;
+    if (step < 1e-5) break;
+  }
+  return b;
 }
 
 /** The next round number: planes change their scale in steps, not with every move. */

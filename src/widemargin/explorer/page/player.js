@@ -1,25 +1,42 @@
 // A player: play, pause, one step on or back, speed. It knows only which step is shown, from 0 to the last.
 
-import { html } from "./svg.js";
+import { html, make } from "./svg.js";
 
-const ICONS = { start: "M5 4v12M16 4 8 10l8 6z", back: "M12 4 5 10l7 6zM15 4v12", play: "M6 3.500 16 10 6 16.500z", pause: "M6 4v12M14 4v12", step: "M8 4l7 6-7 6zM5 4v12" };
-const icon = (name) => { const holder = html("span", { "aria-hidden": "true", class: "icon" }); holder.innerHTML = `<svg viewBox="0 0 20 20"><path d="${ICONS[name]}"/></svg>`; return holder; };
+const ICONS = {
+  start: "M5 4v12M16 4 8 10l8 6z",
+  back: "M12 4 5 10l7 6zM15 4v12",
+  play: "M6 3.500 16 10 6 16.500z",
+  pause: "M6 4v12M14 4v12",
+  step: "M8 4l7 6-7 6zM5 4v12",
+};
+const icon = (name) => {
+  const svg = make("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", class: "icon" });
+  make("path", { d: ICONS[name] }, svg);
+  return svg;
+};
 
 export class Player {
   constructor(root, name, show) {
     Object.assign(this, { show, t: 0, last: 0, playing: false, owed: 0 });
-    const button = (key, label, act) => html("button", { id: `${name}-${key}`, type: "button", "aria-label": label, title: label, onclick: act }, icon(key));
+    const button = (key, label, act) =>
+      html("button", { id: `${name}-${key}`, type: "button", "aria-label": label, title: label, onclick: act }, icon(key));
+    const jump = (to) => () => { this.pause(); this.go(to()); };
     this.playButton = button("play", "Play", () => (this.playing ? this.pause() : this.play()));
     this.playButton.classList.add("primary");
-    this.scrub = html("input", { id: `${name}-scrub`, type: "range", min: 0, max: 0, value: 0, "aria-label": "Step", oninput: () => { this.pause(); this.go(Number(this.scrub.value)); } });
-    this.count = html("output", { id: `${name}-count`, class: "count" }, "0 / 0");
-    this.speed = html("input", { id: `${name}-speed`, type: "range", min: 0, max: 2.5, step: 0.05, value: 0.8, "aria-label": "Speed, in steps a second" });
-    this.pace = html("output", { class: "pace" });
+    const slider = (id, settings) => html("input", { id: `${name}-${id}`, type: "range", ...settings });
+    this.scrub = slider("scrub", { min: 0, max: 0, value: 0, "aria-label": "Step", oninput: jump(() => Number(this.scrub.value)) });
+    this.count = html("output", { id: `${name}-count`, class: "count", "aria-live": "off" }, "0 / 0");
+    this.speed = slider("speed", { min: 0, max: 2.5, step: 0.05, value: 0.8, "aria-label": "Speed, in steps a second" });
+    this.pace = html("output", { class: "pace", "aria-live": "off" });
     const showPace = () => { this.pace.textContent = `${this.rate < 10 ? this.rate.toFixed(1) : Math.round(this.rate)}/s`; };
     this.speed.addEventListener("input", showPace);
     showPace();
     root.append(html("div", { class: "player" },
-      html("div", { class: "group" }, button("start", "Back to the start", () => { this.pause(); this.go(0); }), button("back", "One step back", () => { this.pause(); this.go(this.t - 1); }), this.playButton, button("step", "One step", () => { this.pause(); this.go(this.t + 1); })),
+      html("div", { class: "group" },
+        button("start", "Back to the start", jump(() => 0)),
+        button("back", "One step back", jump(() => this.t - 1)),
+        this.playButton,
+        button("step", "One step", jump(() => this.t + 1))),
       this.scrub, this.count, html("label", { class: "field speed" }, "Speed", this.speed, this.pace)));
   }
 

@@ -1,20 +1,14 @@
 // Points to start from. Chance is seeded: a preset is the same every time.
 
+import { normal, seeded } from "./chance.js";
 import { point, tidy } from "./state.js";
 
 function chance(seed) {
-  let a = seed;
-  const uniform = () => {
-    a = (a + 0x6d2b79f5) | 0;
-    let t = Math.imul(a ^ (a >>> 15), 1 | a);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-  const normal = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
-  return { uniform, normal };
+  const uniform = seeded(seed);
+  return { uniform, normal: () => normal(uniform) };
 }
 
-const at = (x, y, s) => point(tidy(x), tidy(y), s);
+const at = (x, y, s) => point(tidy(x, 8), tidy(y, 8), s);
 const SQUARE = [[1, 1, 1], [1, -1, 1], [-1, 1, -1], [-1, -1, -1]];
 const notes = (...more) => [...SQUARE, ...more].map(([x, y, s]) => point(x, y, s));
 

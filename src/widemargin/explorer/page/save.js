@@ -1,6 +1,9 @@
 // Saving: the board as SVG or PNG with its look written into it, and texts.
 
-const LOOK = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "font-size", "font-family", "font-weight", "font-variant-numeric", "paint-order", "display"];
+const LOOK = [
+  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity",
+  "font-size", "font-family", "font-weight", "font-variant-numeric", "paint-order", "display",
+];
 
 /** The board as the text of a file of its own. */
 export function asSvg(svg) {
@@ -9,7 +12,7 @@ export function asSvg(svg) {
   from.forEach((element, k) => {
     const style = getComputedStyle(element);
     for (const name of LOOK) to[k].setAttribute(name, style.getPropertyValue(name));
-    for (const name of ["class", "tabindex", "role", "style", "data-id"]) to[k].removeAttribute(name);
+    for (const name of ["class", "tabindex", "role", "aria-roledescription", "style", "data-id"]) to[k].removeAttribute(name);
   });
   for (const element of copy.querySelectorAll('[display="none"]')) element.remove();
   copy.setAttribute("width", width);

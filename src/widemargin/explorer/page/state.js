@@ -1,13 +1,18 @@
 // The state of the page: points and settings, their history, and their place in the address.
 
-export const START = { model: "soft", solver: "auto", C: 1, bias: true, view: { cx: 0, cy: 0, span: 8 }, points: [],
-  tab: "fit", first: "pegasos", second: "dual_cd", seed: 0, steps: 200 };
+export const START = {
+  model: "soft", solver: "auto", C: 1, bias: true, view: { cx: 0, cy: 0, span: 8 }, points: [],
+  tab: "fit", first: "pegasos", second: "dual_cd", seed: 0, steps: 200,
+};
 const KEPT = ["points", "model", "solver", "C", "bias"];
 const MOST_UNDO = 300;
 let nextId = 1;
 
 export const point = (x, y, s) => ({ id: nextId++, x, y, s });
-export const tidy = (value) => Math.round(value * 1000) / 1000;
+/** Rounded to what can be told apart in a view of this span, and never coarser than to a whole number. */
+export const tidy = (value, span) => Number(value.toFixed(Math.max(0, 3 - Math.floor(Math.log10(span)))));
+/** The narrowest and the widest view. */
+export const SPANS = [1e-6, 4e6];
 
 export class Store {
   constructor() {
@@ -65,7 +70,7 @@ export class Store {
   toAddress() {
     const { view: v } = this;
     const parts = { m: this.model, s: this.solver, C: this.C, b: this.bias ? 1 : 0,
-      v: [v.cx, v.cy, v.span].map((value) => Number(value.toPrecision(6))).join(","), t: this.tab,
+      v: [tidy(v.cx, v.span), tidy(v.cy, v.span), Number(v.span.toPrecision(6))].join(","), t: this.tab,
       a: this.second ? `${this.first},${this.second}` : this.first, r: this.seed, n: this.steps,
       p: this.points.map((p) => `${p.x},${p.y}${p.s > 0 ? "a" : "b"}`).join("") };
     return "#" + Object.entries(parts).map(([key, value]) => `${key}=${value}`).join("&");
@@ -88,7 +93,8 @@ export function fromAddress(hash, choices) {
   while (pattern.lastIndex < text.length) {
     const found = pattern.exec(text);
     if (!found) throw wrong(`point ${points.length + 1}`);
-    points.push(point(number(found[1], -1e6, 1e6, "a point"), number(found[2], -1e6, 1e6, "a point"), found[3] === "a" ? 1 : -1));
+    const [x, y] = found.slice(1, 3).map((one) => number(one, -1e6, 1e6, "a point"));
+    points.push(point(x, y, found[3] === "a" ? 1 : -1));
   }
   if (points.length > choices.most) throw wrong(`${points.length} points are too many;`);
   const model = parts.get("m") ?? START.model;
@@ -99,11 +105,17 @@ export function fromAddress(hash, choices) {
   if (![first, ...(second ? [second] : [])].every((name) => choices.algorithms[name])) throw wrong("the algorithm");
   const tab = parts.get("t") ?? "fit";
   if (!["fit", "steps", "alpha"].includes(tab)) throw wrong("the panel");
-  return { points, model, solver: choices.models[model].solvers[solver] ? solver : "auto",
-    C: number(parts.get("C") ?? "1", 1e-6, 1e10, "C"), bias: parts.get("b") !== "0", tab, first, second: second ?? "",
+  return {
+    points, model, tab, first, second: second ?? "",
+    solver: choices.models[model].solvers[solver] ? solver : "auto",
+    C: number(parts.get("C") ?? "1", 1e-6, 1e10, "C"),
+    bias: parts.get("b") !== "0",
     seed: Math.trunc(number(parts.get("r") ?? "0", 0, 2 ** 31, "the seed")),
     steps: Math.trunc(number(parts.get("n") ?? "200", 1, 2000, "the number of steps")),
-    view: { cx: number(cx, -1e6, 1e6, "the view"), cy: number(cy, -1e6, 1e6, "the view"), span: number(span, 1e-6, 1e7, "the view") } };
+    view: {
+      cx: number(cx, -1e7, 1e7, "the view"), cy: number(cy, -1e7, 1e7, "the view"), span: number(span, ...SPANS, "the view"),
+    },
+  };
 }
 
 /** A view that shows all of these points with room around them. */
@@ -112,5 +124,5 @@ export function viewOf(points) {
   const xs = points.map((p) => p.x), ys = points.map((p) => p.y);
   const [left, right] = [Math.min(...xs), Math.max(...xs)], [low, high] = [Math.min(...ys), Math.max(...ys)];
   const span = 1.35 * Math.max(right - left, high - low);
-  return { cx: (left + right) / 2, cy: (low + high) / 2, span: span > 0 ? Math.max(span, 1e-3) : 2 };
+  return { cx: (left + right) / 2, cy: (low + high) / 2, span: span > 0 ? Math.max(span, SPANS[0]) : 2 };
 }

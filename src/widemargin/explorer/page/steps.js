@@ -13,32 +13,46 @@ export class Steps {
     const names = Object.entries(algorithms);
     const options = () => names.map(([name, one]) => html("option", { value: name }, one.title));
     this.first = html("select", { id: "first", onchange: () => store.change({ first: this.first.value }) }, ...options());
-    this.second = html("select", { id: "second", onchange: () => store.change({ second: this.second.value }) }, html("option", { value: "" }, "nothing"), ...options());
-    this.seed = html("input", { id: "seed", type: "number", min: 0, max: 2 ** 31, step: 1, onchange: () => store.change({ seed: whole(this.seed, 0, 2 ** 31) }) });
-    this.steps = html("input", { id: "steps", type: "number", min: 1, max: 2000, step: 1, onchange: () => store.change({ steps: whole(this.steps, 1, 2000) }) });
+    const nothing = html("option", { value: "" }, "nothing");
+    this.second = html("select", { id: "second", onchange: () => store.change({ second: this.second.value }) }, nothing, ...options());
+    const number = (id, low, high) =>
+      html("input", { id, type: "number", min: low, max: high, step: 1, onchange: () => store.change({ [id]: whole(this[id], low, high) }) });
+    this.seed = number("seed", 0, 2 ** 31);
+    this.steps = number("steps", 1, 2000);
     root.append(html("div", { class: "settings pair" },
-      html("label", { class: "field" }, html("i", { class: "swatch first" }), "Play ", this.first), html("label", { class: "field" }, html("i", { class: "swatch second" }), "beside ", this.second)));
+      html("label", { class: "field" }, html("i", { class: "swatch first" }), "Play ", this.first),
+      html("label", { class: "field" }, html("i", { class: "swatch second" }), "beside ", this.second)));
     this.player = new Player(root, "steps", (t) => { this.t = t; this.show(); redraw(); });
-    const more = html("div", { class: "settings more" }, html("label", { class: "field", title: "Another seed draws the points in another order" }, "Seed ", this.seed), html("label", { class: "field" }, "Steps ", this.steps));
+    const more = html("div", { class: "settings more" },
+      html("label", { class: "field", title: "Another seed draws the points in another order" }, "Seed ", this.seed),
+      html("label", { class: "field" }, "Steps ", this.steps));
     more.append(root.querySelector(".speed"));
     root.append(more);
     this.hint = html("p", { class: "hint", id: "steps-hint" });
-    this.cells = [0, 1].map((k) => Object.fromEntries(ROWS.map(([key]) => [key, html("td", { "data-step": `${k}-${key}` })])));
+    const cell = (k, key) => html("td", { "data-step": `${k}-${key}` });
+    this.cells = [0, 1].map((k) => Object.fromEntries(ROWS.map(([key]) => [key, cell(k, key)])));
     this.heads = [0, 1].map((k) => html("th", { scope: "row", class: k ? "second" : "first" }));
     this.lines = [0, 1].map((k) => html("tr", {}, this.heads[k], ...ROWS.map(([key]) => this.cells[k][key])));
-    this.table = html("table", { class: "readout" }, html("thead", {}, html("tr", {}, html("td"), ...ROWS.map(([, name]) => html("th", { scope: "col" }, name)))), html("tbody", {}, ...this.lines));
-    const drawing = (label, look) => { const svg = make("svg", { class: look, role: "img", "aria-label": label }); return svg; };
-    this.planeBoxes = [0, 1].map((k) => drawing(`Plane of the weights, algorithm ${k + 1}`, `plane ${k ? "second" : "first"}`));
+    const heads = ROWS.map(([key, name]) => html("th", { scope: "col", class: key }, name));
+    this.table = html("table", { class: "readout" },
+      html("thead", {}, html("tr", {}, html("td"), ...heads)), html("tbody", {}, ...this.lines));
+    const drawing = (label, look) => make("svg", { class: look, role: "img", "aria-label": label });
+    const looks = ["plane first", "plane second"];
+    this.planeBoxes = looks.map((look, k) => drawing(`Plane of the weights, algorithm ${k + 1}`, look));
     this.planes = this.planeBoxes.map((svg) => new Plane(svg, ["w₁", "w₂"]));
     this.captions = [0, 1].map(() => html("figcaption"));
     this.figures = [0, 1].map((k) => html("figure", {}, this.planeBoxes[k], this.captions[k]));
     this.curveBox = drawing("Objective over the steps", "curves");
     this.curves = new Curves(this.curveBox);
     this.curveCaption = html("figcaption");
-    root.append(this.hint, html("div", { class: "planes" }, ...this.figures), html("figure", { class: "curve" }, this.curveBox, this.curveCaption), this.table);
+    const curve = html("figure", { class: "curve" }, this.curveBox, this.curveCaption);
+    root.append(this.hint, html("div", { class: "planes" }, ...this.figures), curve, this.table);
   }
 
-  get names() { return [this.store.first, ...(this.store.second && this.store.second !== this.store.first ? [this.store.second] : [])]; }
+  get names() {
+    const { first, second } = this.store;
+    return second && second !== first ? [first, second] : [first];
+  }
 
   /** What to ask the server for. */
   request() {
@@ -66,9 +80,16 @@ export class Steps {
   words(answer) {
     const titles = answer.runs.map((run) => this.algorithms[run.algorithm]);
     const parts = [titles.length > 1 ? "Both take the same points in the same order." : titles[0].hint];
-    if (titles.some((one) => !one.drawn) && titles.length > 1) parts[0] = titles.map((one) => `${one.title}${one.drawn ? " takes the points that are drawn" : one.title === "SMO" ? " chooses its own points" : " takes all points at once"}`).join("; ") + ".";
-    const without = titles.filter((one) => one.bias === "none").map((one) => one.title), always = titles.filter((one) => one.bias === "always");
-    if (this.store.bias && without.length) parts.push(`${without.join(" and ")} ${without.length > 1 ? "have" : "has"} no bias: ${titles.length > 1 && !always.length ? "all lines pass" : "its line passes"} through the origin.`);
+    const habit = (one) => (one.drawn ? "takes the points that are drawn" : one.title === "SMO" ? "chooses its own points" : "takes all points at once");
+    if (titles.some((one) => !one.drawn) && titles.length > 1) {
+      parts[0] = titles.map((one) => `${one.title} ${habit(one)}`).join("; ") + ".";
+    }
+    const without = titles.filter((one) => one.bias === "none").map((one) => one.title);
+    const always = titles.filter((one) => one.bias === "always");
+    if (this.store.bias && without.length) {
+      const lines = titles.length > 1 && !always.length ? "all lines pass" : "its line passes";
+      parts.push(`${without.join(" and ")} ${without.length > 1 ? "have" : "has"} no bias: ${lines} through the origin.`);
+    }
     if (always.length && (without.length || !this.store.bias)) parts.push(`${always[0].title} always has a bias.`);
     return parts.join(" ");
   }
@@ -95,18 +116,22 @@ export class Steps {
     [0, 1].forEach((k) => {
       const run = runs[k], t = Math.min(this.t, run?.w.length ?? 0);
       this.heads[k].textContent = run ? this.algorithms[run.algorithm].title : "";
-      const state = run && t > 0 ? { i: used(run.i[t - 1]), w1: run.w[t - 1][0], w2: run.w[t - 1][1], b: run.b[t - 1], objective: run.height[t - 1], own: run.objective[t - 1], mistakes: run.mistakes[t - 1] } : {};
+      const state = run && t > 0 ? stateAt(run, t - 1) : {};
       for (const [key, cell] of Object.entries(this.cells[k])) {
         const value = state[key];
-        cell.textContent = value === undefined ? (run ? "–" : "") : typeof value === "string" ? value : key === "mistakes" ? String(value) : digits(value);
+        const isText = typeof value === "string" || key === "mistakes";
+        cell.textContent = value === undefined ? (run ? "–" : "") : isText ? String(value) : digits(value);
         cell.dataset.value = value ?? "";
       }
-      this.cells[k].objective.dataset.own = state.own ?? "";
       if (run && this.planeBoxes[k].getBoundingClientRect().width) this.planes[k].draw([[0, 0], ...run.w], t, run.best?.w ?? null);
     });
-    const same = runs.every((run) => run.lowers.loss === runs[0]?.lowers.loss && run.lowers.penalised === runs[0]?.lowers.penalised);
+    const alike = ({ lowers: one }, { lowers: other }) => one.loss === other.loss && one.penalised === other.penalised;
+    const same = runs.every((run) => alike(run, runs[0]));
     this.curveCaption.textContent = same ? "The objective, step by step; dotted, its minimum" : "Points on the wrong side, step by step";
-    if (this.curveBox.getBoundingClientRect().width) this.curves.draw(runs.map((run) => (same ? run.height : run.mistakes)), same ? [...new Set(runs.map((run) => run.best?.height ?? null))] : [], this.t, same && runs[0]?.lowers.loss !== "perceptron");
+    if (!this.curveBox.getBoundingClientRect().width) return;
+    const heights = runs.map((run) => (same ? run.height : run.mistakes));
+    const minima = same ? [...new Set(runs.map((run) => run.best?.height ?? null))] : [];
+    this.curves.draw(heights, minima, this.t, same && runs[0]?.lowers.loss !== "perceptron");
   }
 
   /** What the board shows: each run's line, and where the first is heading. */
@@ -127,6 +152,8 @@ export class Steps {
   }
 }
 
+const stateAt = ({ i, w, b, height, mistakes }, t) =>
+  ({ i: used(i[t]), w1: w[t][0], w2: w[t][1], b: b[t], objective: height[t], mistakes: mistakes[t] });
 const used = (i) => (i === null ? "all" : Array.isArray(i) ? i.map((k) => k + 1).join(", ") : String(i + 1));
 function whole(input, low, high) {
   const value = Math.max(low, Math.min(high, Math.trunc(Number(input.value) || low)));
