@@ -229,16 +229,15 @@ def test_what_the_fit_left_open_is_no_slack():
     assert abs(abs(on_edge) - 1).max() <= worst + 1e-9
 
 
-def test_the_hundred_largest_slacks_are_drawn():
-    """Of more there are as many lines, the longest, and the legend says so."""
-    svm, display = margin_of(*noisy(400, 2), C=0.01)
-    assert svm.certificate_.violations > 100
-    (lines,) = [one for one in display.ax_.collections if str(one.get_label()).startswith("slack")]
-    lengths = [float(np.linalg.norm(np.diff(way, axis=0))) for way in lines.get_segments()]
-    X, y = noisy(400, 2)
-    slack = np.sort(1 - y * svm.decision_function(X))[::-1]
-    assert sorted(lengths, reverse=True) == pytest.approx(slack[:100] / np.linalg.norm(svm.coef_))
-    assert "slack ξ (the 100 largest)" in legend(display)
+def test_lines_outside_of_the_frame_are_told():
+    """A separator that no row is near is no line in the picture, and the legend says where it is."""
+    X, y = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), [0, 0, 0, 1]
+    svm = LinearSVM(C=1e-3).fit(X, y)
+    assert abs(svm.decision_function(X) + 1).max() < 0.1
+    display = MarginDisplay.from_estimator(svm, X, y, ax=Figure().subplots())
+    assert legend(display)[-2:] == ["score ±1", "score 0, not in view"]
+    display = SeparatorsDisplay.from_estimators({"small C": svm}, X, y, ax=Figure().subplots())
+    assert legend(display)[-1] == "small C, not in view"
 
 
 def test_classes_that_differ_have_names_that_differ():

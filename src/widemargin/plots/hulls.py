@@ -136,7 +136,7 @@ def _plane(matrix: Any, w: Floats | None, names: tuple[str, ...] | None) -> tupl
     if d == 1:
         return np.column_stack([matrix @ np.ones(1), np.zeros(matrix.shape[0])]), (name((names or ("x",))[0]), "")
     if w is not None:
-        return np.column_stack([matrix @ w, main_coordinate(matrix, w)]), ("along w", "main direction besides w")
+        return np.column_stack([matrix @ w, main_coordinate(matrix, w)]), ("along w", "main direction\nbesides w")
     along = main_coordinate(matrix, None)
     across = main_coordinate(matrix, np.asarray(matrix.T @ along))
     return np.column_stack([along, across]), ("main direction", "second main direction")

@@ -47,6 +47,8 @@ RUNS: list[Look] = [{"color": color, "marker": marker} for color, marker in zip(
 
 #: Beyond so many marks a picture for print keeps them as pixels: files stay small.
 RASTER = 1_000
+#: Marks and legends are smaller on axes or figures of fewer points across.
+WIDE_AXES, WIDE_FIGURE = 350, 300
 #: A name of more letters is cut in the middle.
 LONGEST_NAME = 28
 
@@ -88,6 +90,8 @@ class Display:
     def _explain(self, x: str, y: str) -> Self:
         """Name the axes, and put the legend below them."""
         self.ax_.set(xlabel=x, ylabel=y)
+        if mark_scale(self.ax_) < 1 and self.ax_.get_xscale() == "linear":
+            self.ax_.locator_params(axis="x", nbins=5)  # long numbers would touch
         legend_below(self.ax_)
         return self
 
@@ -109,9 +113,19 @@ def point_size(count: int) -> float:
 
 
 def scatter(ax: Axes, places: Floats, size: float | Floats, **look: Any) -> None:
-    """Marks at the places, as pixels if they are many."""
+    """Marks at the places, as pixels if they are many, and smaller on small axes."""
     look.setdefault("rasterized", len(places) > RASTER)
-    ax.scatter(places[:, 0], places[:, 1], s=size, **look)
+    ax.scatter(places[:, 0], places[:, 1], s=size * mark_scale(ax), **look)
+
+
+def mark_scale(ax: Axes) -> float:
+    """By how much marks are smaller on these axes than on wide ones."""
+    return min(1.0, float(ax.get_position(original=True).width) * points_across(ax.figure) / WIDE_AXES)
+
+
+def points_across(figure: Any) -> float:
+    """The width of a figure, in points of print."""
+    return float(figure.bbox.width * 72 / figure.dpi)
 
 
 def legend_below(ax: Axes, **more: Any) -> None:
@@ -120,16 +134,17 @@ def legend_below(ax: Axes, **more: Any) -> None:
     if not labels:
         return
     share = 1.0 if len(ax.figure.axes) == 1 else ax.get_position(original=True).width
-    width = share * ax.figure.bbox.width * 72 / ax.figure.dpi  # in points
+    width = share * points_across(ax.figure)
+    size, letter = ("small", 4.4) if width > WIDE_FIGURE else ("x-small", 3.65)
     legend = ax.legend(
         handles,
         labels,
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
-        borderaxespad=4.8,  # in letters' heights: below ticks and label, whatever the height of the axes
-        ncols=columns_for(labels, width),
+        borderaxespad=21 / letter,  # in letters' heights: below ticks and label, whatever the height of the axes
+        ncols=columns_for(labels, width, letter),
         frameon=False,
-        fontsize="small",
+        fontsize=size,
         scatterpoints=1,
         handlelength=1.8,
         columnspacing=1.4,
@@ -139,17 +154,19 @@ def legend_below(ax: Axes, **more: Any) -> None:
 
 
 def bold(legend: Any) -> None:
-    """Marks that are tiny or faint in the picture, being many, can be seen in the legend all the same."""
+    """Marks that are tiny or faint in the picture can be seen in the legend all the same; broad lines do not touch."""
     for handle in legend.legend_handles:
+        if hasattr(handle, "get_xdata"):
+            handle.set_linewidth(min(handle.get_linewidth(), 6.0))
         if hasattr(handle, "get_sizes"):
             handle.set_sizes(np.clip(handle.get_sizes(), 18, 70))
             handle.set_linewidth([max(one, 0.8) if one > 0 else 0 for one in handle.get_linewidth()])
             handle.set_alpha(None)
 
 
-def columns_for(labels: Iterable[str], width: float, letter: float = 4.4) -> int:
-    """How many columns of such labels fit into so many points."""
-    entry = 34 + letter * max(map(len, labels))
+def columns_for(labels: Iterable[str], width: float, letter: float) -> int:
+    """How many columns of such labels fit into so many points, at so many for a letter."""
+    entry = letter * (7.7 + max(map(len, labels)))
     return int(np.clip(width // entry, 1, 4))
 
 

@@ -23,6 +23,7 @@ from widemargin.plots.look import (
     Look,
     frame,
     mark_beyond,
+    mark_scale,
     name,
     point_size,
     scatter,
@@ -40,6 +41,8 @@ MOST_SLACKS = 100
 MOST_FILLERS = 4_000
 #: So few marks stay lines in a picture of many rows.
 FEW = 100
+#: So many marks of a kind are drawn in full black.
+MOST_BLACK = 80
 #: Coinciding rows are counted in the picture at so many places at most.
 MOST_COUNTS = 12
 
@@ -49,10 +52,10 @@ class MarginDisplay(Display):
 
     Support vectors are ringed by kind: a circle on the edge of the band (ξ = 0), a dotted circle inside the margin
     (0 < ξ ≤ 1), a square with a cross for a misclassified one (ξ > 1). Of a classifier without support vectors, rows
-    inside the margin get a white dot and misclassified ones a cross. The 100 largest slacks ξ are drawn, each as a line
-    from its row to its edge of the band. A ξ within what the fit left open, by its certificate, counts as 0. Of more
-    than 4,000 rows that are none of this, 4,000 are drawn. A few rows that lie so far out that the rest would shrink to
-    a dot are arrowheads on the frame.
+    inside the margin get a white dot and misclassified ones a cross. Slacks ξ, if they are at most 100, are lines from
+    their rows to the edge of the band. A ξ within what the fit left open, by its certificate, counts as 0. Of more than
+    4,000 rows that are none of this, 4,000 are drawn. A few rows that lie so far out that the rest would shrink to a
+    dot are arrowheads on the frame.
 
     Two features are drawn as they are. More are seen from the side: the score w·x + b to the right, and upwards the
     first principal component of what is left of X without its part along w.
@@ -82,7 +85,7 @@ class MarginDisplay(Display):
             names = [name(one) for one in getattr(clf, "feature_names_in_", ("x₁", "x₂"))]
         else:
             places = np.column_stack([side.scores, main_coordinate(matrix, side.w)])
-            normal, offset, names = np.array([1.0, 0.0]), 0.0, ["score w·x + b", "main direction besides w"]
+            normal, offset, names = np.array([1.0, 0.0]), 0.0, ["score w·x + b", "main direction\nbesides w"]
         display = cls._on(ax)
         groups = [places[side.positive], places[~side.positive]]
         if len(side.w) != 2:  # the band is the point of such a picture
@@ -119,7 +122,7 @@ class MarginDisplay(Display):
         ):
             if rows.any():
                 count = int(rows.sum())
-                faint = dict(look) if look in CLASSES else _fainter(look, count)
+                faint = dict(look) if look in CLASSES else _fainter(look, count / mark_scale(self.ax_))
                 pixels = len(places) > RASTER and count > FEW  # the kinds of marks add up
                 scatter(self.ax_, places[rows], share * sizes[rows], label=label, rasterized=pixels, **faint)
         self._count_coinciding(places)
@@ -133,17 +136,15 @@ class MarginDisplay(Display):
                 self.ax_.annotate(f"×{count:,}", place, **near)
 
     def _draw_slacks(self, places: Floats, normal: Floats, side: Side) -> None:
-        """The largest ξ: from the row to its edge of the band, at right angles to it."""
-        late = np.flatnonzero(side.inside | side.wrong)
-        if not len(late) or not normal.any():
+        """ξ of every row that has one: the way to its edge of the band, at right angles to it."""
+        late = side.inside | side.wrong
+        if not 0 < late.sum() <= MOST_SLACKS or not normal.any():
             return
         from matplotlib.collections import LineCollection
 
-        largest = np.sort(late[np.argsort(-side.slack[late], kind="stable")[:MOST_SLACKS]])
-        towards = np.where(side.positive[largest], 1.0, -1.0) * side.slack[largest] / (normal @ normal)
-        ways = np.stack([places[largest], places[largest] + np.outer(towards, normal)], axis=1)
-        label = "slack ξ" if len(late) <= MOST_SLACKS else f"slack ξ (the {MOST_SLACKS} largest)"
-        self.ax_.add_collection(LineCollection(list(ways), label=label, **SLACK), autolim=False)
+        towards = np.where(side.positive[late], 1.0, -1.0) * side.slack[late] / (normal @ normal)
+        ways = np.stack([places[late], places[late] + np.outer(towards, normal)], axis=1)
+        self.ax_.add_collection(LineCollection(list(ways), label="slack ξ", **SLACK), autolim=False)
 
     def _draw_band(self, normal: Floats, offset: float) -> None:
         """Draw the lines on which normal · place + offset is −1, 0 and 1."""
@@ -154,16 +155,19 @@ class MarginDisplay(Display):
         middle, norm = np.array([left + right, bottom + top]) / 2, float(np.linalg.norm(normal))
         unit, reach = normal / norm, 10 * float(np.hypot(right - left, top - bottom))
         along = reach * np.array([-unit[1], unit[0]])
-        # how far each line is from the middle of the picture; one that is far outside of it need not be drawn
+        # how far each line is from the middle of the picture, and how far the corners are along the normal
         away = {level: float((level - offset - normal @ middle) / norm) for level in (-1, 0, 1)}
+        corner = float(np.abs(unit) @ [right - left, top - bottom]) / 2
         first, last = (middle + np.clip(away[level], -reach, reach) * unit for level in (-1, 1))
         ax.fill(*np.array([first - along, last - along, last + along, first + along]).T, **BAND)
-        labels = {0: "score 0", 1: "score ±1", -1: "score ±1" if abs(away[1]) > reach else None}
-        for level, look in ((0, SEPARATOR), (1, EDGE), (-1, EDGE)):
-            if abs(away[level]) <= reach:
-                start = middle + away[level] * unit
-                end = start + along
-                ax.axline((start[0], start[1]), (end[0], end[1]), label=labels[level], **look)
+        seen = [level for level in (0, 1, -1) if abs(away[level]) < corner]
+        for level in seen:
+            start, look = middle + away[level] * unit, EDGE if level else SEPARATOR
+            end = start + along
+            label = "score 0" if level == 0 else "score ±1" if level == 1 or 1 not in seen else None
+            ax.axline((start[0], start[1]), (end[0], end[1]), label=label, **look)
+        if 0 not in seen:
+            ax.plot([], [], label="score 0, not in view", **SEPARATOR)
         ax.set(xlim=(left, right), ylim=(bottom, top))
 
 
@@ -177,9 +181,9 @@ def _thinned(fillers: Flags) -> Flags:
     return drawn
 
 
-def _fainter(look: Look, count: int) -> Look:
+def _fainter(look: Look, count: float) -> Look:
     """Thinner, paler strokes the more marks there are: a thousand black rings would be one black patch."""
-    share = min(1.0, (150 / count) ** 0.5)
+    share = min(1.0, (MOST_BLACK / count) ** 0.5)
     if count > RASTER and "linestyle" in look:  # dots so small are all but a line, and slow to draw
         look = {**look, "linestyle": "-", "edgecolor": "0.4"}
     return {**look, "lw": max(0.25, share * look["lw"]), "alpha": max(0.12, share) if share < 1 else None}

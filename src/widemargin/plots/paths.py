@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: Widths that differ by less than this factor look the same.
+FLAT = 1.1
+
 
 @dataclass(frozen=True)
 class PathDisplay(Display):
@@ -88,7 +91,10 @@ class PathDisplay(Display):
         low, high = accuracy.get_ylim()
         accuracy.set_ylim(low, min(high, 1.0 + 0.04 * (1.0 - min(low, 0.96))))
         width.set_yscale("log")
-        _plain_ticks(width.yaxis)
+        low, high = width.get_ylim()
+        middle = float(np.sqrt(low * high))
+        width.set_ylim(min(low, middle / FLAT), max(high, middle * FLAT))
+        _plain_ticks(width)
         support.set_ylim(0, 1.08 * max(1, *(len(model.support_) for model in models)))
         support.set_xlabel("C")
         _name_strengths(support, Cs, end)
@@ -107,13 +113,14 @@ def _places(Cs: Floats) -> tuple[Floats, float | None]:
     return np.where(np.isfinite(Cs), Cs, end), end
 
 
-def _plain_ticks(axis: Any) -> None:
-    """1, 2, 5, 10 … as numbers, not as powers of ten."""
+def _plain_ticks(ax: Axes) -> None:
+    """1, 2, 5, 10 … as numbers, not as powers of ten; over many decades 1, 10, 100 …"""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=6))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 50 * low else (1.0,), numticks=6))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _name_strengths(ax: Axes, Cs: Floats, end: float | None) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from widemargin.plots.look import CLASSES, COLOURS, DASHES, Display, frame, name, point_size, scatter
-from widemargin.plots.sides import is_known, matrix_of
+from widemargin.plots.look import CLASSES, COLOURS, DASHES, Display, Look, frame, name, point_size, scatter
+from widemargin.plots.sides import dense, is_known, matrix_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,15 +49,20 @@ class SeparatorsDisplay(Display):
                 scatter(display.ax_, places[y == one], point_size(len(y)), label=f"class {name(one)}", **look)
         # the classes have the first two colours
         for (label, clf), color, dashes in zip(estimators.items(), cycle(COLOURS[2:]), cycle(DASHES), strict=False):
-            w, b = np.ravel(clf.coef_), float(np.ravel(clf.intercept_)[0])
-            middle, reach, norm = (low + high) / 2, 10 * float(np.hypot(*(high - low))), float(np.linalg.norm(w))
-            if norm > 0 and abs(away := (w @ middle + b) / norm) <= reach:  # else it is not to be seen
-                foot = middle - away * w / norm
-                end = foot + reach * np.array([-w[1], w[0]]) / norm
-                display.ax_.axline(
-                    (foot[0], foot[1]), (end[0], end[1]), color=color, ls=dashes, lw=1.8, label=name(label)
-                )
+            display._draw_line(dense(clf.coef_).ravel(), float(np.ravel(clf.intercept_)[0]), name(label), color, dashes)
         return display._explain(*map(name, getattr(first, "feature_names_in_", ("x₁", "x₂"))))
+
+    def _draw_line(self, w: Any, b: float, label: str, color: str, dashes: Any) -> None:
+        """The line w·x + b = 0; one that does not cross the frame is named all the same."""
+        look: Look = {"color": color, "ls": dashes, "lw": 1.8}
+        low, high = np.transpose([self.ax_.get_xlim(), self.ax_.get_ylim()])
+        middle, norm, corner = (low + high) / 2, float(np.linalg.norm(w)), float(np.abs(w) @ (high - low)) / 2
+        if abs(w @ middle + b) >= corner:
+            self.ax_.plot([], [], label=f"{label}, not in view", **look)
+            return
+        foot = middle - (w @ middle + b) * w / norm**2
+        end = foot + float(np.hypot(*(high - low))) * np.array([-w[1], w[0]]) / norm
+        self.ax_.axline((foot[0], foot[1]), (end[0], end[1]), label=label, **look)
 
 
 def _check(clf: Any, label: str, matrix: Any, y: Any) -> None:
