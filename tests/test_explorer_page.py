@@ -7,15 +7,19 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ET
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 from playwright.sync_api import Error, expect, sync_playwright
+from scipy.optimize import minimize_scalar
 
 from loopback import Loopback, estimator
 from widemargin import LinearSVM, textbook
 from widemargin.explorer.models import EXACT
+from widemargin.losses import LOSSES
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium, then run again")
@@ -186,6 +190,22 @@ def test_marks_on_the_board_are_those_of_the_certificate(visit):
     assert page.locator(".slacks line:not([display='none'])").count() == proof.violations
 
 
+def test_every_support_vector_is_marked(visit):
+    """Rings and labels at coordinates of 1e5, where every α is tiny, and for least squares, where some are negative."""
+    page = visit("#p=100000,100000a-100000,-100000b300000,0a&m=hard&v=0,0,900000")
+    points, labels, _ = state(page)
+    support = estimator("hard").fit(points, labels).certificate_.support
+    expect(page.locator(".point .ring:not([display='none'])")).to_have_count(len(support))
+    expect(page.locator(".labels text:not([display='none'])")).to_have_count(len(support))
+    assert page.locator(".point.edge").count() == len(support) >= 2
+    start_from(page, "outlier")
+    points, labels, _ = state(page)
+    alpha = estimator("squares", C=100).fit(points, labels).certificate_.alpha
+    expect(page.locator(".point .ring:not([display='none'])")).to_have_count(int((alpha != 0).sum()))
+    expect(page.locator(".point.attracts")).to_have_count(int((alpha < 0).sum()))
+    assert "draws the line towards itself" in page.locator(".point.attracts").first.get_attribute("aria-label")
+
+
 def test_twenty_steps_of_pegasos(visit):
     """Each step's w and b are the generator's from the same draws; played to the end they are the same."""
     page = visit()
@@ -305,6 +325,8 @@ def test_junk_in_a_file_is_told(visit):
         "1,2,a\n3,4\n": "Line 2: 2 columns",
         "1,2,a\n3,4,b\n5,6,c\n": "Line 3: “c” is a third label",
         "1,2,a\n3,NaN,b\n": "Line 2: “NaN” is not a number",
+        "1,2,a\n0x10,2,b\n": "Line 2: “0x10” is not a number",
+        '1,2,"a\n3,4,b\n': "Line 1: a quote is not closed",
         "1,2,a\n3,1e9,b\n": "Line 2: 3, 1e9 is too far out",
         "": "empty",
         "x,y,label\n": "no points",
@@ -314,6 +336,54 @@ def test_junk_in_a_file_is_told(visit):
         page.set_input_files("#file", {"name": "points.csv", "mimeType": "text/csv", "buffer": text.encode()})
         expect(page.locator("#banner")).to_contain_text(told)
     assert len(state(page)[0]) == 4
+    page.mouse.click(*place(page, 0.3, 0.3))
+    expect(page.locator("#banner")).to_be_hidden()  # the next good fit is drawn
+    drawn(page)
+    assert len(state(page)[0]) == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1, 2, a b\n3, 4, c d\n",
+        '"x one" , "y" , "the label"\n1 , 2 , "a b"\n3 , 4 , "c d"\n',
+        "1;2;a b;\n3;4;c d;\n",
+        "1\t 2 \ta b\n3\t4\tc d\n",
+        '1  2 "a b"\n3 4   "c d"\n',
+    ],
+)
+def test_tables_as_people_write_them(visit, text):
+    """Spaces after commas, names of two words, quotes, a mark at the end: the same two points."""
+    page = visit()
+    page.set_input_files("#file", {"name": "two.csv", "mimeType": "text/csv", "buffer": text.encode()})
+    expect(page.locator("#banner")).to_contain_text("“c d” is blue, “a b” is orange")
+    points, labels, _ = state(page)
+    np.testing.assert_array_equal(points, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(labels, [-1, 1])
+
+
+def test_quotes_and_marks_inside_of_quotes(visit):
+    """A label in quotes may have commas and doubled quotes in it."""
+    page = visit()
+    text = '1,2,"a, ""b"""\n3,4,"c, d"\n'
+    page.set_input_files("#file", {"name": "two.csv", "mimeType": "text/csv", "buffer": text.encode()})
+    expect(page.locator("#banner")).to_contain_text('“c, d” is blue, “a, "b"” is orange')
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e5])
+def test_a_step_is_as_small_as_the_view(visit, scale):
+    """An arrow moves a point by about an 80th of the view whatever its scale, and only along its own axis."""
+    page = visit()
+    text = "".join(f"{x * scale},{y * scale},{s}\n" for x, y, s in [(1, 1.23456789, "a"), (-1, 1, "b"), (0, -1, "b")])
+    page.set_input_files("#file", {"name": "small.csv", "mimeType": "text/csv", "buffer": text.encode()})
+    expect(page.locator("#banner")).to_contain_text("3 points")
+    before, _, parts = state(page)
+    page.locator(".point").first.focus()
+    page.keyboard.press("ArrowRight")
+    after, span = state(page)[0], float(parts["v"].split(",")[2])
+    np.testing.assert_array_equal(after[1:], before[1:])
+    assert after[0, 1] == before[0, 1]
+    assert after[0, 0] - before[0, 0] == pytest.approx(span / 80, rel=0.4)
 
 
 def test_a_file_is_loaded(visit):
@@ -362,6 +432,8 @@ def test_a_server_that_stops_and_comes_back(visit):
     running.stop()
     page.mouse.click(*at)
     expect(page.locator("#banner")).to_contain_text("does not answer")
+    command = f"widemargin explore --port={running.port} --token={running.token}"
+    expect(page.locator("#banner")).to_contain_text(command)
     expect(page.locator(".point")).to_have_count(5)
     with running:
         expect(page.locator("#banner")).to_be_hidden()
@@ -390,28 +462,39 @@ def test_no_line_separates_them(visit):
     agrees_with_the_estimator(page)
 
 
+def tab_to(page, selector):
+    """Press Tab until the focus is there."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"Tab never comes to {selector}")
+
+
 def test_with_the_keyboard_alone(visit):
     """A point is reached by Tab, moved by arrows, changed, doubled, removed; undo and redo bring all of it back."""
     page = visit()
     start_from(page, "notes4")
-    first = page.locator(".point").first
-    first.focus()
+    focused = page.locator(".point:focus")
+    tab_to(page, ".point")
+    expect(focused).to_have_role("button")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Shift+ArrowLeft")
     page.keyboard.press("n")
-    expect(page.locator(".point:focus")).to_have_attribute("aria-label", re.compile("blue point 2 at 1, -1"))
-    page.keyboard.press("f")
+    expect(focused).to_have_attribute("aria-label", re.compile("blue point 2 at 1, -1"))
+    page.keyboard.press("F")  # Caps Lock
     drawn(page)
     points, labels, _ = state(page)
     np.testing.assert_allclose(points[0], [1 + 0.06 - 0.006, 1.06])
     assert labels.tolist() == [1, -1, -1, -1]
-    page.locator(".point").nth(1).focus()
-    page.keyboard.press("d")
-    expect(page.locator(".point")).to_have_count(5)
-    page.locator(".point").nth(4).focus()
+    page.keyboard.press("D")
+    expect(focused).to_have_attribute("aria-label", re.compile("orange point 5"))
     page.keyboard.press("Delete")
     expect(page.locator(".point")).to_have_count(4)
+    expect(focused).to_have_attribute("aria-label", re.compile("point 4"))
+    page.keyboard.press("P")
+    expect(focused).to_have_attribute("aria-label", re.compile("point 3"))
     for _ in range(6):
         page.keyboard.press("Control+z")
     np.testing.assert_array_equal(state(page)[0], [[1, 1], [1, -1], [-1, 1], [-1, -1]])
@@ -422,6 +505,106 @@ def test_with_the_keyboard_alone(visit):
            !one.ariaLabel && !one.textContent.trim() && !one.labels?.length).map((one) => one.outerHTML)"""
     )
     assert unlabelled == []
+
+
+def test_an_empty_board_with_the_keyboard(visit):
+    """Tab reaches the board though nothing is on it; Enter adds points at its centre, each of them in focus."""
+    page = visit()
+    tab_to(page, "#clear")
+    page.keyboard.press("Enter")
+    expect(page.locator(".point")).to_have_count(0)
+    tab_to(page, "#board")
+    page.keyboard.press("Enter")
+    expect(page.locator(".point:focus")).to_have_attribute("aria-label", re.compile("blue point 1 at 0, 0"))
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.locator(".point:focus")).to_have_attribute("aria-label", re.compile("blue point 2 at 0, 0"))
+    page.keyboard.press("f")
+    drawn(page)
+    agrees_with_the_estimator(page)
+    assert page.get_attribute("#board", "tabindex") is None
+    for _ in range(2):
+        page.keyboard.press("Delete")
+    expect(page.locator("#board")).to_be_focused()
+
+
+def test_what_is_read_aloud(visit):
+    """The verdict is a polite live region; the numbers, which every move of a drag rewrites, are none."""
+    page = visit()
+    expect(page.locator("#verdict")).to_have_role("status")
+    assert page.eval_on_selector_all("output", "all => new Set(all.map((one) => one.ariaLive)).size") == 1
+    assert page.get_attribute("output", "aria-live") == "off"
+    at = place(page, *state(page)[0][0])
+    page.mouse.move(*at)
+    expect(page.locator("#status")).to_have_attribute("aria-live", "polite")
+    page.mouse.down()
+    page.mouse.move(at[0] + 20, at[1])
+    expect(page.locator("#status")).to_have_attribute("aria-live", "off")
+    page.mouse.up()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marks_stand_out(visit, scheme):
+    """The body of a point or its outline has a contrast of at least 3 against the paper (WCAG 1.4.11)."""
+    page = visit(color_scheme=scheme)
+    read = "(one, name) => getComputedStyle(one)[name].match(/\\d+/g).map(Number)"
+
+    def luminance(selector, name):
+        colour = np.array(page.eval_on_selector(selector, read, name)[:3]) / 255
+        return np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+    paper = luminance("#board .back", "fill")
+    for colour in ("blue", "orange"):
+        marks = [luminance(f".point.{colour} .body", name) for name in ("fill", "stroke")]
+        assert max((max(mark, paper) + 0.05) / (min(mark, paper) + 0.05) for mark in marks) >= 3
+
+
+def module(page, name, use):
+    """What comes of using a module of the page."""
+    return page.evaluate(f"async () => {{ const its = await import(new URL({name!r}, location)); {use} }}")
+
+
+@pytest.mark.parametrize("shift", [0, 40, 1e4])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+def test_contours_have_the_best_bias(visit, loss, shift):
+    """The height of the plane is the least over b, as SciPy finds it with the package's losses, wherever points lie."""
+    page = visit()
+    rng = np.random.default_rng(0)
+    labels = np.where(np.arange(9) % 3, 1, -1)
+    centred = rng.normal(size=(9, 2))
+    points = centred + shift
+    sent = [{"x": x, "y": y, "s": int(s)} for (x, y), s in zip(points.tolist(), labels, strict=True)]
+    for u, v in [(0.3, -0.2), (5, 2), (-40, 30)]:
+        lowers = json.dumps({"loss": loss, "penalised": True, "strength": 2, "bias": True})
+        height = module(page, "plane.js", f"return its.objective({lowers}, {json.dumps(sent)})({u}, {v});")
+
+        def total(b, w=(u, v)):
+            return (w[0] ** 2 + w[1] ** 2) / 2 + 2 * LOSSES[loss].value(labels * (centred @ w + b)).sum()
+
+        assert height == pytest.approx(minimize_scalar(total, (-1, 1), options={"xtol": 1e-12}).fun, rel=1e-6)
+
+
+def test_a_young_question_is_not_given_up(visit):
+    """A question is given up for a newer one when it is itself old, whenever the newer ones came."""
+    page = visit()
+    use = """
+      const aborted = [], answers = [], wait = (time) => new Promise((resolve) => setTimeout(resolve, time));
+      const post = (path, body, signal) => new Promise((resolve, reject) => {
+        answers.push(() => resolve({ status: 200, answer: {} }));
+        signal.onabort = () => { aborted.push(body.turn); reject(new DOMException("", "AbortError")); };
+      });
+      const line = new its.Line({ lines: [], post, lose() {} }, "api/fit", () => ({ request: {} }), () => {});
+      line.ask();            // the first question
+      line.ask();            // a newer one waits
+      await wait(700);
+      answers[0]();          // the first is answered, the second sent
+      await wait(50);
+      line.ask();            // a third waits
+      await wait(500);       // the second is 550 ms old
+      const young = [...aborted];
+      await wait(700);
+      return [young, aborted];"""
+    assert module(page, "api.js", use) == [[], [2]]
 
 
 def test_clouds_and_erasing(visit):
@@ -481,17 +664,70 @@ def test_every_preset_and_every_model(visit):
         assert page.inner_text("#verdict")
 
 
+#: Every piece of text that can be seen, with its box; texts of one line of one element are one piece.
+TEXTS = """() => {
+  const boxes = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    const element = node.parentElement;
+    const text = node.textContent.trim();
+    if (!text || element.closest(".unseen, option, script, noscript, dialog") || !element.checkVisibility()) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const { x, y, width, height } of range.getClientRects()) {
+      if (width > 1 && height > 1) boxes.push([text, { x, y, width, height }]);
+    }
+  }
+  return boxes;
+}"""
+#: Texts that do not fit where they stand.
+CUT = """() => [...document.querySelectorAll("h1, button, th, td, caption, dt, dd, p, figcaption, li, label span")]
+  .filter((one) => one.checkVisibility() && !one.closest(".unseen, dialog") && one.scrollWidth > one.clientWidth + 1)
+  .map((one) => one.textContent)"""
+
+
+def is_neat(page):
+    """No text runs into another or is cut off, and nothing scrolls sideways."""
+    boxes = page.evaluate(TEXTS)
+    assert [(a, b) for k, (a, one) in enumerate(boxes) for b, other in boxes[:k] if overlap(one, other)] == []
+    assert page.evaluate(CUT) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("viewport", [PROJECTOR, PHONE], ids=["projector", "phone"])
+def test_every_panel_is_neat(visit, viewport):
+    """All texts of all panels and tables: fits of each kind, runs of algorithms with the longest names, both planes."""
+    page = visit(viewport=viewport)
+    for preset, model in [("xor", "hard"), ("outlier", "squares"), ("overlap", "perceptron"), ("blobs", "logistic")]:
+        start_from(page, preset)
+        page.select_option("#model", model)
+        drawn(page)
+        is_neat(page)
+    page.click("#tab-steps")
+    for first, second in [("pegasos", "dual_cd"), ("logistic", "smo"), ("subgradient", ""), ("running_sum", "smo")]:
+        page.select_option("#first", first)
+        page.select_option("#second", second)
+        expect(page.locator("#steps-count")).to_have_text(re.compile("/ 200"))
+        for _ in range(4):
+            page.click("#steps-step")
+        is_neat(page)
+    page.click("#tab-alpha")
+    page.click("#two")
+    until(page, "document.getElementById('alpha-scrub').max > 0")
+    page.click("#alpha-step")
+    is_neat(page)
+    page.check("input[name=source][value=notes]")
+    until(page, "document.getElementById('alpha-hint').textContent.includes('8/7')")
+    is_neat(page)
+
+
 @pytest.mark.parametrize("viewport", [PROJECTOR, PHONE], ids=["projector", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_overlaps_and_nothing_jumps(visit, viewport, scheme):
-    """No sideways scrolling, no text of the board on another, and the panel stays in place through a drag across it."""
+    """No sideways scrolling, no text on another, and the panel stays in place through a drag across it."""
     page = visit(viewport=viewport, color_scheme=scheme)
     for preset in ("notes5", "blobs", "noteshard"):
         start_from(page, preset)
-        texts = page.locator("#board text:not([display='none'])").all()
-        boxes = [(text.text_content(), text.bounding_box()) for text in texts]
-        assert [(a, b) for k, (a, one) in enumerate(boxes) for b, other in boxes[:k] if overlap(one, other)] == []
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        is_neat(page)
     where = """() => [...document.querySelectorAll("#board, #status, #verdict, .facts, table, [role=tablist]")]
       .map((one) => one.getBoundingClientRect()).map((box) => [box.left, box.top, box.width].map(Math.round))"""
     start = place(page, -0.01, -0.01)
@@ -548,12 +784,33 @@ def test_how_long_a_drag_among_200_points_takes(visit, own_process, record_prope
     )
 
 
-def test_a_stranger_page_cannot_read(visit, served, browser):
+class Elsewhere(BaseHTTPRequestHandler):
+    """A page of another server on this machine."""
+
+    def do_GET(self):
+        """Answer with next to nothing."""
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *what):
+        """Stay silent."""
+
+
+@pytest.fixture
+def elsewhere():
+    """The address of that page."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as stranger:
+        threading.Thread(target=stranger.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{stranger.server_port}/"
+        stranger.shutdown()
+
+
+def test_a_stranger_page_cannot_read(served, browser, elsewhere):
     """A page of another origin that knows the address gets nothing: the server refuses, the browser blocks."""
     context = browser.new_context()
     try:
         page = context.new_page()
-        page.goto("data:text/html,<p>elsewhere")
+        page.goto(elsewhere)
         before = len(served.answered)
         with pytest.raises(Error, match="Failed to fetch"):
             page.evaluate("address => fetch(address + 'api/alive').then((reply) => reply.text())", served.address)
