@@ -1,8 +1,11 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import widemargin.problem
 from oracles import ORACLE, make_problem, minimum, noisy
 from strategies import dual_points, primal_points, problems
 from widemargin.certificate import Certificates, InseparableError, certify, prove_inseparable
@@ -24,6 +27,21 @@ def test_gap_bounds_the_true_distance(data):
     assert certificate.gap >= certificate.primal - true - allowed
     assert certificate.dual <= true + allowed
     assert certificate.primal >= true - allowed
+
+
+@given(st.data())
+def test_the_same_block_by_block(data):
+    """What is summed over blocks of rows is what is summed over all of them at once."""
+    problem = data.draw(problems())
+    (w, b), alpha = data.draw(primal_points(problem)), data.draw(dual_points(problem))
+    whole = certify(problem, w, b, alpha)
+    with patch.object(widemargin.problem, "BLOCK", 3):
+        parts = certify(problem, w, b, alpha)
+    for name in ("primal", "dual", "rounding", "slack", "width", "stationarity"):
+        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-12, abs=1e-12, nan_ok=True)
+    assert parts.kkt == whole.kkt
+    assert (parts.violations, parts.misclassified) == (whole.violations, whole.misclassified)
+    assert parts.support.tolist() == whole.support.tolist()
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -1,9 +1,12 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+import widemargin.problem
 from oracles import ROUNDING, make_problem, noisy
 from strategies import dual_points, primal_points, problems
 from widemargin.problem import CONVENTIONS, strength
@@ -57,6 +60,19 @@ def test_best_bias_is_best(data):
     for low, high in ((-reach, reach), (b - 1, b + 1)):
         best = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-10})
         assert objective(b) <= best.fun * (1 + 1e-10) + 1e-12
+
+
+@given(st.data())
+def test_best_bias_of_many_rows(data):
+    """Where rows are too many to sort all, those around a guess, good or bad, have the same answer."""
+    problem = data.draw(problems())
+    scores = problem.rows.scores(data.draw(primal_points(problem))[0])
+    if problem.hard or problem.loss.smooth or len(np.unique(problem.y[problem.live])) < 2:
+        return
+    near = data.draw(st.floats(-1e3, 1e3))
+    with patch.object(widemargin.problem, "BLOCK", 1):
+        b = problem.best_bias(scores, near)
+    assert b == pytest.approx(problem.best_bias(scores), rel=1e-12, abs=1e-12)
 
 
 def test_best_bias_is_the_middle_of_a_flat_stretch():

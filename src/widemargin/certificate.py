@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.problem import Problem, inner
+from widemargin.problem import Problem, blocks, inner
 
 Floats = NDArray[np.float64]
 
@@ -114,20 +114,17 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats, margins: Float
     margins = problem.margins(w, b) if margins is None else margins
     alpha = problem.feasible(alpha)
     implied = problem.weights(alpha)
-    m, dual_point = problem.narrow(margins), problem.narrow(alpha)
-    largest = np.abs(dual_point).max()
-    at_zero = np.abs(dual_point) <= AT_BOUND * np.minimum(problem.narrow(problem.c), largest)
-    slack = np.maximum(0.0, 1 - m)
     norm = float(np.linalg.norm(w))
+    kkt, slack, violations, misclassified, at_zero = _look_at_rows(problem, margins, alpha)
     with np.errstate(divide="ignore"):
         return Certificate(
             primal=problem.primal(w, margins),
             dual=problem.dual(alpha, implied),
             rounding=_rounding(problem, w, b, alpha, implied, margins),
-            kkt=_kkt_table(problem, m, dual_point, at_zero),
-            slack=float(slack.sum()),
-            violations=int((slack > AT_BOUND).sum()),
-            misclassified=int((slack > 1).sum()),
+            kkt=kkt,
+            slack=slack,
+            violations=violations,
+            misclassified=misclassified,
             stationarity=_stationarity(problem, w, implied),
             width=float(np.divide(2.0, norm)),
             rows=len(live),
@@ -148,22 +145,45 @@ def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Flo
     """A first-order bound on the rounding of primal − dual: of each margin, of w(α), and of the balance Σ αᵢyᵢ = 0."""
     size, implied_size = float(np.linalg.norm(w)), float(np.linalg.norm(implied))
 
-    def reach(pulls: Floats, size: float) -> float:
-        lengths = np.sqrt(problem.norms)
-        lengths *= size
-        lengths += abs(b)
-        return inner(np.abs(pulls), lengths)
-
-    of_margins = reach(alpha if problem.hard else problem.c * problem.loss.slope(margins), size)
-    of_weights = reach(alpha, implied_size)
+    of_margins = of_weights = 0.0
+    for here in blocks(len(alpha)):
+        lengths, a = np.sqrt(problem.norms[here]), np.abs(alpha[here])
+        pulls = a if problem.hard else np.abs(problem.c[here] * problem.loss.slope(margins[here]))
+        of_margins += inner(pulls, lengths * size + abs(b))
+        of_weights += inner(a, lengths * implied_size + abs(b))
     if not problem.penalised:  # w(α) should be 0; what it is instead may matter to any w of the size of ours
         return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights) + 2 * implied_size * size
     return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights + size**2 + implied_size**2)
 
 
-def _kkt_table(problem: Problem, m: Floats, alpha: Floats, at_zero: NDArray[np.bool_]) -> tuple[Kind, ...]:
-    """The points by the place of their α, each with the worst violation of what optimality demands there."""
-    loss, c = problem.loss, problem.narrow(problem.c)
+def _look_at_rows(
+    problem: Problem, margins: Floats, alpha: Floats
+) -> tuple[tuple[Kind, ...], float, int, int, NDArray[np.bool_]]:
+    """The KKT table, the slacks' sum, how many are positive and how many above 1; and which α are 0."""
+    m, alpha, c = problem.narrow(margins), problem.narrow(alpha), problem.narrow(problem.c)
+    tiny = AT_BOUND * max(float(alpha.max()), -float(alpha.min()))
+    at_zero = np.empty(len(m), bool)
+    slack, violations, misclassified = 0.0, 0, 0
+    counts, worst = [0, 0, 0], [0.0, 0.0, 0.0]
+    for here in blocks(len(m)):
+        at_zero[here] = np.abs(alpha[here]) <= np.minimum(AT_BOUND * c[here], tiny)
+        slacks = np.maximum(0.0, 1 - m[here])
+        slack += float(slacks.sum())
+        violations += int((slacks > AT_BOUND).sum())
+        misclassified += int((slacks > 1).sum())
+        places, miss = _places_and_misses(problem, m[here], alpha[here], c[here], at_zero[here])
+        counts = [count + int(place.sum()) for count, place in zip(counts, places, strict=True)]
+        worst = [max(old, float(miss[place].max(initial=0.0))) for old, place in zip(worst, places, strict=True)]
+    names = "α = 0", "0 < α < c", "α = c"
+    kkt = tuple(Kind(*facts) for facts in zip(names, _demands(problem), counts, worst, strict=True))
+    return kkt, slack, violations, misclassified, at_zero
+
+
+def _places_and_misses(
+    problem: Problem, m: Floats, alpha: Floats, c: Floats, at_zero: NDArray[np.bool_]
+) -> tuple[tuple[NDArray[np.bool_], ...], Floats]:
+    """Which α are 0, in between and at their bound, and how far each row is from what optimality demands there."""
+    loss = problem.loss
     if problem.hard:
         at_bound = np.zeros(len(m), bool)
         miss = np.where(at_zero, np.maximum(0.0, 1 - m), np.abs(m - 1))
@@ -172,17 +192,16 @@ def _kkt_table(problem: Problem, m: Floats, alpha: Floats, at_zero: NDArray[np.b
         at_bound = a >= loss.upper - AT_BOUND
         a = np.where(at_zero & (loss.lower == 0), 0.0, np.where(at_bound, loss.upper, a))
         miss = loss.kkt_violation(m, a)
+    return (at_zero, ~at_zero & ~at_bound, at_bound), miss
+
+
+def _demands(problem: Problem) -> tuple[str, str, str]:
+    loss = problem.loss
     if np.isinf(loss.kink):
-        demands = ("–", "α = −cφ′(m)", "–")
-    elif loss.smooth and not problem.hard:
-        demands = (f"m ≥ {loss.kink:g}", "α = −cφ′(m)", "–")
-    else:
-        demands = (f"m ≥ {loss.kink:g}", f"m = {loss.kink:g}", f"m ≤ {loss.kink:g}")
-    places = (at_zero, ~at_zero & ~at_bound, at_bound)
-    return tuple(
-        Kind(name, demand, int(place.sum()), float(miss[place].max(initial=0.0)))
-        for name, demand, place in zip(("α = 0", "0 < α < c", "α = c"), demands, places, strict=True)
-    )
+        return "–", "α = −cφ′(m)", "–"
+    if loss.smooth and not problem.hard:
+        return f"m ≥ {loss.kink:g}", "α = −cφ′(m)", "–"
+    return f"m ≥ {loss.kink:g}", f"m = {loss.kink:g}", f"m ≤ {loss.kink:g}"
 
 
 @dataclass(frozen=True)

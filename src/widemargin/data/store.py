@@ -18,7 +18,8 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
@@ -71,18 +72,22 @@ class StoredRows(Rows):
         return Rows(self.X, self.threads)
 
     def walk(self, order: Iterable[int]) -> Iterator[tuple[int, Rows]]:
-        """Each of these parts in this order, with its rows; the system reads the next one meanwhile."""
+        """Each of these parts in this order, with its rows; a thread reads the next one meanwhile."""
         if self._is_small:
             yield from ((k, self._whole) for k in order)
             return
         queue = list(order)
-        for k, following in zip(queue, [*queue[1:], None], strict=True):
-            if following is not None:
-                self._announce(following)
-            yield k, self._part(k)
+        with ThreadPoolExecutor(1) as reader:
+            coming = [reader.submit(self._part, k, self._read) for k in queue[:1]]
+            for at, k in enumerate(queue):
+                part = coming.pop().result()
+                coming = [reader.submit(self._part, next_one, self._read) for next_one in queue[at + 1 : at + 2]]
+                yield k, part
+                del part  # before the one after the next is read
 
-    def _part(self, k: int) -> Rows:
-        arrays, first = self._arrays(k), k not in self.verified
+    def _part(self, k: int, get: Callable[[str, int, int], NDArray[Any]]) -> Rows:
+        """The rows of a part, whose arrays are mapped or read, and checked when they are first seen."""
+        arrays, first = self._arrays(k, get), k not in self.verified
         # The kernels trust what they read: a part that is not what was written is not read.
         if first and [zlib.crc32(as_bytes(array)) for array in arrays] != self.about["checksums"][k]:
             raise DataError(f"{self.directory}: part {k} is damaged, its checksum is wrong; convert the data again")
@@ -99,12 +104,23 @@ class StoredRows(Rows):
         self.verified.add(k)
         return _Part(_core.csr_rows(x, columns, starts, self.d), self.threads)
 
-    def _arrays(self, k: int) -> list[NDArray[Any]]:
+    def _arrays(self, k: int, get: Callable[[str, int, int], NDArray[Any]]) -> list[NDArray[Any]]:
         """The arrays of a part, as they are checked."""
         part, reach = self.stored[k], self.about["reach"][k : k + 2]
         if not self.sparse:
-            return [self._map("x", *reach)]
-        return [self._map("x", *reach), self._map("columns", *reach), self._map("lengths", part.start, part.stop)]
+            return [get("x", *reach)]
+        return [get("x", *reach), get("columns", *reach), get("lengths", part.start, part.stop)]
+
+    def _read(self, name: str, begin: int, end: int) -> NDArray[Any]:
+        """Elements of one of the arrays, in memory: pages that are mapped may be gone again before they are used."""
+        array = np.empty(end - begin, np.dtype(self.about["arrays"][name]))
+        buffer, at = array.view(np.uint8).data, begin * array.itemsize
+        while len(buffer):
+            got = os.preadv(self.files.of[name], [buffer], at)
+            if not got:
+                raise DataError(f"{self.directory}: {name} has become shorter; convert the data again")
+            buffer, at = buffer[got:], at + got
+        return array
 
     def _map(self, name: str, begin: int, end: int) -> NDArray[Any]:
         """Elements of one of the arrays, read only."""
@@ -116,14 +132,6 @@ class StoredRows(Rows):
         size = end * dtype.itemsize - offset
         window = mmap.mmap(self.files.of[name], size, access=mmap.ACCESS_READ, offset=offset)
         return np.frombuffer(window, dtype, end - begin, begin * dtype.itemsize - offset)
-
-    def _announce(self, k: int) -> None:
-        if not hasattr(os, "posix_fadvise"):
-            return
-        begin, end = self.about["reach"][k : k + 2]
-        for name in ("x", "columns") if self.sparse else ("x",):
-            size = np.dtype(self.about["arrays"][name]).itemsize
-            os.posix_fadvise(self.files.of[name], begin * size, (end - begin) * size, os.POSIX_FADV_WILLNEED)
 
     def with_threads(self, threads: int) -> Rows:
         """The same rows for another number of threads."""
@@ -174,14 +182,14 @@ class StoredRows(Rows):
 
     def _matrix(self, k: int) -> Any:
         """A part as an array or a CSR matrix."""
-        part = self._part(k)
-        return part.X if not self.sparse else _csr(self._arrays(k), self.d)
+        part = self._part(k, self._map)
+        return part.X if not self.sparse else _csr(self._arrays(k, self._map), self.d)
 
     @cached_property
     def X(self) -> Any:  # noqa: N802  # as in Rows, but mapped when asked for
         """All rows at once, mapped: for what wants any row at any time."""
         for k in range(len(self.stored)):
-            self._part(k)  # which verifies it
+            self._part(k, self._map)  # which verifies it
         x = self._map("x", 0, self.about["reach"][-1])
         if not self.sparse:
             return x.reshape(self.n, self.d)

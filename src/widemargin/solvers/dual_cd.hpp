@@ -111,24 +111,34 @@ template <class Rows>
 }
 
 template <class Rows>
+[[gnu::always_inline]] inline void fetch_row(const Rows& rows, const DualCd& pass, Index position) {
+    const Index row = pass.active[position];
+    rows.fetch(row < 0 ? -1 - row : row);
+}
+
+inline constexpr Index near = 4;  // rows that are fetched ahead
+
+template <class Rows>
 [[gnu::always_inline]] inline void fetch_block(const Rows& rows, const DualCd& pass, Index first) {
-    for (Index position = first; position < std::min(pass.actives, first + std::min<Index>(4, pass.block)); ++position) {
-        const Index row = pass.active[position];
-        rows.fetch(row < 0 ? -1 - row : row);
-    }
+    for (Index position = first; position < std::min(pass.actives, first + std::min(near, pass.block)); ++position)
+        fetch_row(rows, pass, position);
 }
 
 // A function of its own: inlined into the threads' bodies, its loops would run out of registers.
 template <class Loss, class Rows>
 [[gnu::noinline]] void visit_blocks(const Rows rows, const DualCd& pass, Index begin, Index end, double* w,
                                     double& shared_s, Sight& shared_sight, Changes* changes) {
+    const bool scattered = 2 * pass.actives < rows.n;  // neighbours in play are none in memory
     double s = shared_s;
     Sight sight = shared_sight;  // on this thread's own cache line until the end
     for (Index k = begin; k < end; ++k) {
         if (k + 2 < end) fetch_numbers(rows, pass, pass.active[pass.order[k + 2] * pass.block]);
         if (k + 1 < end) fetch_block(rows, pass, pass.order[k + 1] * pass.block);
         const Index first = pass.order[k] * pass.block, last = std::min(pass.actives, first + pass.block);
-        for (Index position = first; position < last; ++position) visit<Loss>(rows, pass, position, w, s, sight, changes);
+        for (Index position = first; position < last; ++position) {
+            if (scattered && position + near < last) fetch_row(rows, pass, position + near);
+            visit<Loss>(rows, pass, position, w, s, sight, changes);
+        }
     }
     shared_s = s;
     shared_sight = sight;
