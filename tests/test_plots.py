@@ -257,6 +257,8 @@ def test_one_of_several_classes_against_the_rest():
     display = MarginDisplay.from_estimator(svm, X, y, target=2, ax=Figure().subplots())
     assert drawn(display)["class 2"][:, 0] == pytest.approx(svm.decision_function(X)[y == 2, 2])
     assert len(ringed(display)) == len(svm.certificate_[2].support)
+    assert legend(display)[:2] == ["the rest", "class 2"]
+    assert "the rest" in legend(KKTDisplay.from_estimator(svm, X, y, target=2, ax=Figure().subplots()))
 
 
 def test_unknown_labels_are_refused():
@@ -327,6 +329,43 @@ def test_legends_stand_below_the_axes():
     for one in (display, ConvergenceDisplay.from_estimators({"ours": svm}, ax=Figure().subplots())):
         one.figure_.draw_without_rendering()
         assert one.ax_.get_legend().get_window_extent().y1 < one.ax_.get_window_extent().y0
+
+
+def apart_from_each_other(labels):
+    """Whether texts on a drawn axis leave room between each other."""
+    boxes = [label.get_window_extent() for label in labels if label.get_text()]
+    return not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[k + 1 :])
+
+
+def test_pictures_hold_at_column_width():
+    """On a figure of 3.4 inches the legend is within it, in two columns, and numbers and names do not touch."""
+    X, y = noisy(120, 50)
+    svm = LinearSVM(C=1e-3).fit(X / 50, y)
+    for draw in (MarginDisplay.from_estimator, KKTDisplay.from_estimator, HullDisplay.from_estimator):
+        figure = Figure(figsize=(3.4, 3.6), layout="constrained")
+        display = draw(svm, X / 50, y, ax=figure.subplots())
+        figure.draw_without_rendering()
+        ax, box = display.ax_, display.ax_.get_legend().get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
+        assert apart_from_each_other(ax.get_xticklabels())
+        assert ax.yaxis.label.get_window_extent().height <= ax.get_window_extent().height
+        assert ax.get_window_extent().height > 1.8 * figure.dpi
+
+
+@pytest.mark.parametrize("Cs", [[0.1, 0.1000001], [1e-4, 1e-3, 1e-2, 0.1]])
+def test_widths_have_ticks_that_tell_them_apart(Cs):
+    """Equal widths look equal, widths over decades have few ticks: no two say the same, and none touch."""
+    X, y = noisy(120, 50)
+    figure = Figure(figsize=(3.4, 4), layout="constrained")
+    PathDisplay.from_path(path(X / 50, y, Cs), X / 50, y, axes=figure.subplots(3, 1, sharex=True))
+    figure.draw_without_rendering()
+    width = figure.axes[1]
+    low, high = width.get_ylim()
+    said = [label.get_text() for label in width.get_yticklabels() if low <= label.get_position()[1] <= high]
+    assert len(set(said)) == len(said) > 0
+    assert high > 1.2 * low
+    assert apart_from_each_other(width.get_yticklabels())
 
 
 def test_convergence_draws_the_history():

@@ -16,6 +16,7 @@ from widemargin.plots.look import (
     NEAREST,
     SEPARATOR,
     Display,
+    class_label,
     frame,
     name,
     new_axes,
@@ -104,7 +105,7 @@ class HullDisplay(Display):
             nearest = np.array([alpha[side] @ places[side] / alpha[side].sum() for side in (~positive, positive)])
             distance = float(np.linalg.norm(nearest[1] - nearest[0]))
         display = cls(new_axes() if ax is None else plain(ax), distance, hulls, nearest)
-        display._draw(places, positive, (name(classes[0]), name(classes[1])))
+        display._draw(places, positive, (class_label(classes[0]), class_label(classes[1])))
         return display._explain(*axes)
 
     def _draw(self, places: Floats, positive: Any, names: tuple[str, str]) -> None:
@@ -117,7 +118,7 @@ class HullDisplay(Display):
             ax.set_aspect("equal")
         for rows, hull, label, look in zip((~positive, positive), self.hulls_, names, CLASSES, strict=True):
             ax.fill(*hull.T, facecolor=look["color"], edgecolor=look["color"], alpha=0.22, lw=1.6, zorder=0.5)
-            scatter(ax, places[rows], size, label=f"class {label}", **look)
+            scatter(ax, places[rows], size, label=label, **look)
         if len(self.nearest_) == 1:
             scatter(ax, self.nearest_, 130, label="a point of both hulls", **COMMON)
             return

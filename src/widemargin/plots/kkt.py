@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from widemargin.certificate import AT_BOUND, Certificate, Certificates, certify
-from widemargin.plots.look import CLASSES, COLOURS, Display, frame, mark_beyond, name, point_size, scatter
+from widemargin.plots.look import CLASSES, COLOURS, Display, class_label, frame, mark_beyond, point_size, scatter
 from widemargin.plots.sides import SAME, class_of, is_about
 from widemargin.problem import Problem
 
@@ -73,12 +73,12 @@ class KKTDisplay(Display):
         m, alpha, c = margins[live], proof.alpha[live], problem.c[live]
         heights = alpha if problem.hard else alpha / c
         display = cls._on(ax)
-        names = ("the rest" if len(classes) > 2 else classes[0], classes[row] if len(classes) > 2 else classes[1])
+        first, second = ("the rest", class_label(classes[row])) if len(classes) > 2 else map(class_label, classes)
         positive, places = problem.y[live] > 0, np.column_stack([m, heights])
         display._frame([places[~positive], places[positive]], problem)
         display._shade(problem)
-        for rows, label, look in zip((~positive, positive), names, CLASSES, strict=True):
-            scatter(display.ax_, places[rows], point_size(rows.sum()), alpha=0.75, label=f"class {name(label)}", **look)
+        for rows, label, look in zip((~positive, positive), (first, second), CLASSES, strict=True):
+            scatter(display.ax_, places[rows], point_size(rows.sum()), alpha=0.75, label=label, **look)
         mark_beyond(display.ax_, places)
         return display._explain("margin m = y(w·x + b)", "α" if problem.hard else "α / c")
 

@@ -71,6 +71,11 @@ def name(of: object, longest: int = LONGEST_NAME) -> str:
     return f" {text}" if text.startswith("_") else text  # matplotlib hides labels that begin with _
 
 
+def class_label(of: object) -> str:
+    """A class in a legend."""
+    return f"class {name(of)}"
+
+
 @dataclass(frozen=True)
 class Display:
     """What a picture was drawn on."""
@@ -90,8 +95,7 @@ class Display:
     def _explain(self, x: str, y: str) -> Self:
         """Name the axes, and put the legend below them."""
         self.ax_.set(xlabel=x, ylabel=y)
-        if mark_scale(self.ax_) < 1 and self.ax_.get_xscale() == "linear":
-            self.ax_.locator_params(axis="x", nbins=5)  # long numbers would touch
+        thin_ticks(self.ax_)
         legend_below(self.ax_)
         return self
 
@@ -120,7 +124,24 @@ def scatter(ax: Axes, places: Floats, size: float | Floats, **look: Any) -> None
 
 def mark_scale(ax: Axes) -> float:
     """By how much marks are smaller on these axes than on wide ones."""
-    return min(1.0, float(ax.get_position(original=True).width) * points_across(ax.figure) / WIDE_AXES)
+    return min(1.0, width_of(ax) / WIDE_AXES)
+
+
+def thin_ticks(ax: Axes) -> None:
+    """Fewer numbers below the axes where they would touch."""
+    if ax.get_xscale() != "linear":
+        return
+    left, right = ax.get_xlim()
+    ticks = [tick for tick in ax.get_xticks() if left <= tick <= right]
+    longest = max(map(len, ax.xaxis.get_major_formatter().format_ticks(ticks)), default=0)
+    room = int(0.85 * width_of(ax) / (8 + 6.4 * longest))
+    if len(ticks) > room:
+        ax.locator_params(axis="x", nbins=max(2, room - 1))
+
+
+def width_of(ax: Axes) -> float:
+    """The width of axes before they give way to labels, in points of print."""
+    return float(ax.get_position(original=True).width) * points_across(ax.figure)
 
 
 def points_across(figure: Any) -> float:
@@ -133,14 +154,18 @@ def legend_below(ax: Axes, **more: Any) -> None:
     handles, labels = ax.get_legend_handles_labels()
     if not labels:
         return
-    share = 1.0 if len(ax.figure.axes) == 1 else ax.get_position(original=True).width
-    width = share * points_across(ax.figure)
+    from matplotlib.transforms import blended_transform_factory
+
+    alone = len(ax.figure.axes) == 1
+    across = ax.figure.transSubfigure if alone else ax.transAxes
+    width = points_across(ax.figure) if alone else width_of(ax)
     size, letter = ("small", 4.4) if width > WIDE_FIGURE else ("x-small", 3.65)
     legend = ax.legend(
         handles,
         labels,
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
+        bbox_transform=blended_transform_factory(across, ax.transAxes),
         borderaxespad=21 / letter,  # in letters' heights: below ticks and label, whatever the height of the axes
         ncols=columns_for(labels, width, letter),
         frameon=False,

@@ -112,8 +112,8 @@ class MarginDisplay(Display):
         sizes = np.where(side.positive, point_size(side.positive.sum()), point_size((~side.positive).sum()))
         crossed = side.wrong if side.wrong.sum() <= RASTER else side.wrong & ~support  # the squares tell it, too
         for label, rows, share, look in (
-            (_class_label(side.names[0], ~side.positive, drawn), ~side.positive & drawn, 1.0, CLASSES[0]),
-            (_class_label(side.names[1], side.positive, drawn), side.positive & drawn, 1.0, CLASSES[1]),
+            (_counted(side.names[0], ~side.positive, drawn), ~side.positive & drawn, 1.0, CLASSES[0]),
+            (_counted(side.names[1], side.positive, drawn), side.positive & drawn, 1.0, CLASSES[1]),
             ("support vector, ξ = 0", support & ~side.inside & ~side.wrong, 3.6, ON_MARGIN),
             ("support vector, 0 < ξ ≤ 1", support & side.inside, 3.6, INSIDE_SUPPORT),
             ("support vector, ξ > 1", support & side.wrong, 3.6, WRONG_SUPPORT),
@@ -189,7 +189,7 @@ def _fainter(look: Look, count: float) -> Look:
     return {**look, "lw": max(0.25, share * look["lw"]), "alpha": max(0.12, share) if share < 1 else None}
 
 
-def _class_label(label: str, rows: Flags, drawn: Flags) -> str:
-    """The name of a class, and how many of its rows are drawn if not all are."""
+def _counted(label: str, rows: Flags, drawn: Flags) -> str:
+    """The label of a class, and how many of its rows are drawn if not all are."""
     shown, there = int((rows & drawn).sum()), int(rows.sum())
-    return f"class {label}" if shown == there else f"class {label} ({shown:,} of {there:,})"
+    return label if shown == there else f"{label} ({shown:,} of {there:,})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from widemargin.plots.look import CLASSES, COLOURS, DASHES, Display, Look, frame, name, point_size, scatter
+from widemargin.plots.look import CLASSES, COLOURS, DASHES, Display, Look, class_label, frame, name, point_size, scatter
 from widemargin.plots.sides import dense, is_known, matrix_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class SeparatorsDisplay(Display):
         display.ax_.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         for one, look in zip(np.asarray(first.classes_), CLASSES, strict=True):
             if (y == one).any():
-                scatter(display.ax_, places[y == one], point_size(len(y)), label=f"class {name(one)}", **look)
+                scatter(display.ax_, places[y == one], point_size(len(y)), label=class_label(one), **look)
         # the classes have the first two colours
         for (label, clf), color, dashes in zip(estimators.items(), cycle(COLOURS[2:]), cycle(DASHES), strict=False):
             display._draw_line(dense(clf.coef_).ravel(), float(np.ravel(clf.intercept_)[0]), name(label), color, dashes)

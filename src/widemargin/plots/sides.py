@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 from widemargin.certificate import AT_BOUND, Certificate, Certificates
 from widemargin.data import Rows
 from widemargin.losses import LOSSES
-from widemargin.plots.look import name
+from widemargin.plots.look import class_label
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -82,9 +82,13 @@ def side_of(clf: Any, X: Any, y: Any, target: object, display: str) -> Side:
     if len(scores) != len(y):
         raise ValueError(f"X has {len(scores)} rows and y has {len(y)} labels")
     if len(classes) == 2:
-        row, sign, names = 0, 1.0 if which == 1 else -1.0, (name(classes[1 - which]), name(classes[which]))
+        row, sign, names = (
+            0,
+            1.0 if which == 1 else -1.0,
+            (class_label(classes[1 - which]), class_label(classes[which])),
+        )
     else:
-        scores, row, sign, names = scores[:, which], which, 1.0, ("the rest", name(classes[which]))
+        scores, row, sign, names = scores[:, which], which, 1.0, ("the rest", class_label(classes[which]))
     intercept = np.broadcast_to(np.ravel(clf.intercept_), len(weights))
     w, b, positive = np.asarray(weights[row], dtype=np.float64), float(intercept[row]), y == classes[which]
     signs = sign * np.where(positive, 1.0, -1.0)

@@ -80,7 +80,9 @@ def _how_sure(subject: Subject) -> str:
     else:
         bound = next((name for power, name in _TINY if gap <= power), small_percent(gap))
         words = f"No weights can have an objective more than {bound} better{worst}{where}: proved."
-    if gap <= WIDE_GAP:
+    if gap <= WIDE_GAP and subject.evaluation.accuracy == 1:
+        more = "So longer training would change nothing that matters."
+    elif gap <= WIDE_GAP:
         more = (
             "So what the model gets wrong is not for lack of training: it takes other features, more rows or another C."
         )

@@ -77,7 +77,7 @@ def picture_of(draw: Any) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.6, 4.9), layout="constrained")  # small, so that letters are large
+    figure = Figure(figsize=(4.6, 4.3), layout="constrained")  # small, so that letters are large
     with mpl.rc_context({"svg.hashsalt": "widemargin"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a script that the font lacks: the page has it
         draw(figure.subplots())

@@ -244,7 +244,7 @@ def _features_table(subject: Subject, sign: float, moves: Floats, look: str) -> 
         )
         for k in _heaviest(sign * moves, FEATURES)
     ]
-    return table_of(("feature", "weight", "× spread", ""), rows, drawn=3) if rows else "<p>None.</p>"
+    return table_of(("feature", "weight", "×\u00a0spread", ""), rows, drawn=3) if rows else "<p>None.</p>"
 
 
 def _heaviest(moves: Floats, count: int) -> list[int]:
@@ -294,7 +294,7 @@ def violations_part(subject: Subject) -> str:
             f'<p class="note">Rows are counted from 1. {meaning}. Such rows are worth a look: a wrong label, a slip in '
         )
         body += "the data, or a case that the features cannot tell.</p>"
-    return f"<section>\n<h2>Worst violations</h2>\n{body}\n</section>"
+    return f'<section class="rows">\n<h2>Worst violations</h2>\n{body}\n</section>'
 
 
 def settings_part(subject: Subject) -> str:
@@ -317,9 +317,9 @@ def _stated(model: Any) -> dict[str, Any]:
     if "class_weight" in said:
         weight = said["class_weight"]
         settings["class_weight"] = str(dict(weight) if isinstance(weight, list) else weight)
-    for key, label in (("fit_intercept", "fit_intercept"), ("tol", "tol"), ("relative_gap", "relative gap reached")):
-        if key in said:
-            settings[label] = said[key]
+    settings |= {key: said[key] for key in ("fit_intercept", "tol") if key in said}
+    if "relative_gap" in said:
+        settings["relative gap reached"] = f"{float(said['relative_gap']):.1e}"
     if said.get("each"):
         settings["rows trained on"] = said["each"][0].get("rows")
     return settings
