@@ -186,5 +186,5 @@ def _mean(X: Floats, alpha: Floats, side: Any) -> Floats | None:
 
 def hull(X: Floats, chosen: Any) -> list[int]:
     """The corners of the convex hull of the chosen points, in order."""
-    index = {tuple(X[k].tolist()): k for k in np.flatnonzero(chosen).tolist()}
+    index = dict(zip(map(tuple, X[chosen].tolist()), np.flatnonzero(chosen).tolist(), strict=True))
     return [index[tuple(corner)] for corner in convex_hull(X[chosen]).tolist()]

@@ -163,7 +163,7 @@ export class Board {
   }
 
   newMark(p) {
-    const g = make("g", { role: "button", "aria-roledescription": "point", "data-id": p.id }, this.points);
+    const g = make("g", { role: "button", "aria-roledescription": "point", tabindex: -1, "data-id": p.id }, this.points);
     const mark = { g, s: 0, body: make("path", { class: "body" }, g) };
     this.marks.set(p.id, mark);
     return mark;
@@ -364,20 +364,14 @@ export class Board {
     this.marks.get(id)?.g.focus({ preventScroll: true });
   }
 
-  /** Put the focus on a point that is not drawn yet; on the board, if there is none. */
-  focusSoon(id) {
-    this.current = id;
-    this.choose();
-    requestAnimationFrame(() => requestAnimationFrame(() => (id === null ? this.svg.focus() : this.focus(id))));
-  }
-
   tidy(value) { return tidy(clamp(value, -1e6, 1e6), this.store.view.span); }
 
   add(x, y, s) {
     if (this.store.points.length >= this.most) return;
     const added = point(this.tidy(x), this.tidy(y), s);
     this.store.change(({ points }) => ({ points: [...points, added] }));
-    this.focusSoon(added.id);
+    this.newMark(added);
+    this.focus(added.id); // before it is drawn, so that the next key finds it
   }
 
   zoom(factor, [x, y] = [this.store.view.cx, this.store.view.cy]) {
@@ -414,8 +408,9 @@ export class Board {
 
   remove(at) {
     const left = this.store.points.filter((_, k) => k !== at);
+    if (left.length) this.focus(left[Math.min(at, left.length - 1)].id);
+    else set(this.svg, { tabindex: 0 }).focus();
     this.store.change({ points: left });
-    this.focusSoon(left[Math.min(at, left.length - 1)]?.id ?? null);
   }
 }
 
