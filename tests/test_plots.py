@@ -14,6 +14,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from oracles import hard_margin, noisy
 from widemargin import InseparableError, LinearSVM, hildreth, path
+from widemargin.cli import main
 from widemargin.losses import LOSSES
 from widemargin.plots import (
     ConvergenceDisplay,
@@ -553,6 +554,14 @@ def test_demo_draws_a_panel_for_each_strength():
     assert len(demo_figure(1.0, points="five").axes) == 1
     with pytest.raises(ValueError, match="points='six'; choose from 'clouds', 'five'"):
         demo_figure(points="six")
+
+
+def test_the_demo_command_draws_the_fits_of_its_table(monkeypatch, tmp_path):
+    """One fit for each C serves the table and the picture."""
+    fits, fit = [], LinearSVM.fit
+    monkeypatch.setattr(LinearSVM, "fit", lambda self, *rows: fits.append(self.C) or fit(self, *rows))
+    assert main(["demo", "-o", str(tmp_path / "demo.svg")]) == 0
+    assert fits == [1e10, 0.1, 0.01]
 
 
 def test_outliers_turn_least_squares_and_not_logistic_regression():
