@@ -72,6 +72,17 @@ def test_unknown_labels_are_mistakes():
     assert found.log_loss == pytest.approx(metrics.log_loss(y[6:], chances[6:]))
 
 
+def test_no_one_can_name_an_unknown_class():
+    """The baseline names the most frequent of the classes, though an unknown label has more rows."""
+    assert evaluate(["d", "d", "d", "a", "b", "b"], ["a"] * 6, classes=["a", "b"]).baseline == 2 / 6
+
+
+def test_a_class_without_rows_has_no_f1():
+    """All rows are of the first of two classes: what is said of the second is None, not 0, though it was named."""
+    found = evaluate(["a", "a", "a"], ["a", "a", "b"], classes=["a", "b"])
+    assert (found.f1, found.each[1].f1, found.recall) == (None, None, None)
+
+
 def test_words_are_no_numbers():
     """The label "1" is unknown to a classifier whose class is the number 1."""
     found = evaluate(["1", "0"], [1, 0], classes=[0, 1])

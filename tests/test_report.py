@@ -267,6 +267,56 @@ def test_accuracy_no_better_than_the_most_frequent_class_is_told():
     assert f"with a ROC AUC of {metrics.roc_auc_score(rare, X[:, 0]):.3f}" in page
 
 
+def first_screen_of(model, X, y):
+    """The words before the first section."""
+    return Page(report(model, X, y).split("<section>")[0] + "</body></html>").text
+
+
+#: Says class 1 where the only feature is positive.
+SIGN = LinearModel(np.ones((1, 1)), np.zeros(1), np.array([0, 1]))
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("only", [0, 1])
+def test_rows_of_one_class_do_not_judge_a_model(only):
+    """99 of 100 rows of the only class are right: nothing is said against the model, and no F1 is made up."""
+    signs = np.where(np.arange(100) == 0, -1.0, 1.0) * (1 if only else -1)
+    words = first_screen_of(SIGN, signs[:, None], np.full(100, only))
+    assert "99 are classified rightly (99.0 %)" in words
+    assert "not better than" not in words
+    assert "by always naming" not in words
+    assert f"Every label that the model knows is {only}: such rows cannot tell" in words
+    assert ("– F1 of class 1: no such rows" in words) == (only == 0)
+    assert "0.000" not in words
+
+
+@pytest.mark.usefixtures("quick")
+def test_labels_spelt_otherwise_do_not_judge_a_model():
+    """Of labels that the model does not know the page asks how they are spelt; some of them are no class to name."""
+    X, y = np.tile([[1.0], [-1.0]], (50, 1)), np.tile([1, 0], 50)
+    words = first_screen_of(SIGN, X, y.astype(str))
+    assert "No row has a label that the model knows" in words
+    assert "not better than" not in words
+    mixed = y.astype(object)
+    mixed[:60] = "zebra"
+    words = first_screen_of(SIGN, X, mixed)
+    assert "not better than" not in words
+    assert "20.0 % by always naming the most frequent class" in words
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_gain_that_chance_explains_is_no_gain():
+    """53.5 % against 53.1 % of 1,000 rows is within the interval, which is told; with 100,000 rows it is not."""
+    for times, clear in ((1, False), (100, True)):
+        y = np.repeat([0, 0, 1, 1], np.array([500, 31, 35, 434]) * times)
+        said = np.repeat([-1.0, 1.0, 1.0, -1.0], np.array([500, 31, 35, 434]) * times)
+        words = first_screen_of(SIGN, said[:, None], y)
+        assert ("cannot be distinguished from always naming the most frequent class" in words) == (not clear)
+        assert "(53.5 %)" in words
+        assert "53.1 %" in words
+    assert "mistakes instead of" in words
+
+
 @pytest.mark.usefixtures("quick")
 def test_several_classes_without_a_mistake():
     """The page says that every row scores highest for its class, not that it is outside of all margins."""
@@ -302,7 +352,22 @@ def test_the_command_proves_and_draws_the_rows_of_the_training(tmp_path, loss):
     assert [page.count("<img ") for page in pages.values()] == [2, 1]
     assert ["<h2>Certificate" in page for page in pages.values()] == [True, False]
     assert "These are the rows that the model was trained on." in pages["train"]
-    assert "is not proved here" in pages["test"]
+    first_screen = Page(pages["test"].split("<section>")[0] + "</body></html>").text
+    assert "is not proved here" not in first_screen
+    assert "on the rows it was trained on" in first_screen
+    assert "So says its file, of its training." in first_screen
+    assert "could lower the objective, at training" in first_screen
+
+
+def test_the_command_writes_pages_alone(tmp_path, capsys):
+    """A name that is no page's is refused before anything is written."""
+    model, rows = f"{tmp_path}/m.safetensors", f"{tmp_path}/rows.svm"
+    svm, X, y = fitted()
+    LinearModel.from_estimator(svm).save(model)
+    dump_svmlight_file(X, y, rows, zero_based=False)
+    assert main(["report", model, rows, "-o", f"{tmp_path}/x.pdf"]) != 0
+    assert "x.pdf: no page ends in '.pdf'; use .html or .htm" in capsys.readouterr().err
+    assert not (tmp_path / "x.pdf").exists()
 
 
 def test_the_command_on_a_model_of_another_loss(tmp_path):

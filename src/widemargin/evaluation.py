@@ -17,8 +17,8 @@ class ClassEvaluation:
     """One class: how many rows have it, how many were said to, and how well the two agree.
 
     `precision` is the share of right ones among those predicted, `recall` among those there, `f1` their harmonic mean;
-    None where there is nothing to take a share of. `roc_auc` is the chance that a row of the class has a higher score
-    for it than a row of another.
+    None where there is nothing to take a share of, the last two where no row has the class. `roc_auc` is the chance
+    that a row of the class has a higher score for it than a row of another.
     """
 
     name: Any
@@ -39,7 +39,8 @@ class Evaluation:
     precisions; where a score or a probability of the right class is needed, they are left out.
 
     `precision`, `recall` and `f1` are those of the second of two classes; of more, means over the classes that occur in
-    the labels. `baseline` is the accuracy of always naming the most frequent class. What cannot be said is None.
+    the labels. `baseline` is the accuracy of always naming the most frequent of the classes. What cannot be said is
+    None.
     """
 
     rows: int
@@ -148,16 +149,15 @@ def evaluate(
     for k, one in enumerate(names):
         here, meant, hit = int(table[k].sum()), int(predictions[k]), int(table[k, k])
         area = None if columns is None else _area(truth[known] == k, columns[known, k])
-        f1 = 2 * hit / (here + meant) if here + meant else None
+        f1 = 2 * hit / (here + meant) if here else None
         each.append(ClassEvaluation(one, here, meant, _share(hit, meant), _share(hit, here), f1, area))
-    counts = np.append(table.sum(axis=1), list(unknown.values()) or [0])
     right = int(np.trace(table))
     told = each[1:] if len(names) == 2 else [one for one in each if one.rows]
     return Evaluation(
         rows=len(truth),
         right=right,
         accuracy=right / len(truth),
-        baseline=float(counts.max()) / len(truth),
+        baseline=int(table.sum(axis=1).max()) / len(truth),
         # a class that was never named has no right ones among those named
         precision=_mean([one.precision if one.precision is not None or not one.rows else 0.0 for one in told]),
         recall=_mean([one.recall for one in told]),

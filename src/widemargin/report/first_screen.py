@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from widemargin.certificate import Certificates
+from widemargin.evaluation import Evaluation
 from widemargin.model import MULTINOMIAL
 from widemargin.report.markup import escaped, percent, plural, small_percent
 from widemargin.report.subject import Subject
@@ -18,19 +20,16 @@ def first_screen(subject: Subject, title: str, source: str) -> str:
     found, n, d = subject.evaluation, len(subject.y), subject.coef.shape[1]
     of = f"{n:,} rows, {d:,} features, {len(found.classes):,} classes"
     of = f"on {escaped(source)}: {of}" if source else f"on {of}"
-    tiles = [
-        (percent(found.accuracy), "of the rows classified rightly"),
-        (percent(found.baseline), "by always naming the most frequent class"),
-    ]
-    if found.f1 is not None:
-        meaning = "mean F1 over the classes" if len(found.classes) > 2 else f"F1 of class {escaped(found.classes[1])}"
-        tiles.append((f"{found.f1:.3f}", meaning))
+    tiles = [(percent(found.accuracy), "of the rows classified rightly")]
+    if len(_there(found)) > 1:
+        tiles.append((percent(found.baseline), "by always naming the most frequent class"))
+    meaning = "mean F1 over the classes" if len(found.classes) > 2 else f"F1 of class {escaped(found.classes[1])}"
+    tiles.append(("–", f"{meaning}: no such rows") if found.f1 is None else (f"{found.f1:.3f}", meaning))
     if found.roc_auc is not None:
         tiles.append((f"{found.roc_auc:.3f}", "ROC AUC: 0.5 is chance, 1 is perfect"))
-    if subject.certificate is not None:
-        tiles.append(
-            (small_percent(subject.certificate.relative_gap), "the most that other weights could lower the objective")
-        )
+    if (gap := subject.gap) is not None:
+        when = ", at training" if subject.certificate is None else ""
+        tiles.append((small_percent(gap), f"the most that other weights could lower the objective{when}"))
     shown = "".join(f'<div class="tile"><b>{value}</b><span>{meaning}</span></div>' for value, meaning in tiles)
     minding = "".join(f"<li>{one}</li>" for one in _to_mind(subject))
     return (
@@ -43,28 +42,52 @@ def first_screen(subject: Subject, title: str, source: str) -> str:
 
 def _how_good(subject: Subject) -> str:
     found = subject.evaluation
-    gain = found.accuracy - found.baseline
-    if gain <= 0:
-        compared = "Its accuracy is not better than that of always naming the most frequent class."
-        if found.roc_auc is not None and found.roc_auc > 0.5:
-            compared += (
-                f" Its scores may still be of use: they order the rows with a ROC AUC of {found.roc_auc:.3f}. Another "
-                "threshold or class_weight='balanced' would find more of the rarer classes."
-            )
-    else:
-        wrong, lazy = found.rows - found.right, round(found.rows * (1 - found.baseline))
-        compared = f"Always naming the most frequent class would get {percent(found.baseline)}"
-        compared += f": {lazy:,} mistakes instead of {wrong:,}." if wrong else f": {lazy:,} mistakes instead of none."
+    better, compared = _against_the_most_frequent(found)
     words = f"Of {found.rows:,} rows, {found.right:,} are classified rightly ({percent(found.accuracy)})."
-    return f'<p class="says{"" if gain > 0 else " mind"}">{words} <small>{compared}</small></p>'
+    return f'<p class="says{"" if better else " mind"}">{words} <small>{compared}</small></p>'
+
+
+def _against_the_most_frequent(found: Evaluation) -> tuple[bool, str]:
+    """Whether the model is surely better than always naming the most frequent class, and the words for it."""
+    there = _there(found)
+    if not there:
+        return False, "No row has a label that the model knows, so they cannot judge it: are the labels spelt alike?"
+    if len(there) == 1:
+        return False, (
+            f"Every label that the model knows is {escaped(there[0])}: such rows cannot tell whether it knows one "
+            "class from another."
+        )
+    low, high = _interval(found.right, found.rows)
+    if low > found.baseline:
+        wrong, lazy = found.rows - found.right, round(found.rows * (1 - found.baseline))
+        would = f"Always naming the most frequent class would get {percent(found.baseline)}"
+        return True, f"{would}: {lazy:,} mistakes instead of {f'{wrong:,}' if wrong else 'none'}."
+    if found.accuracy > found.baseline:
+        words = (
+            "That cannot be distinguished from always naming the most frequent class, which would get "
+            f"{percent(found.baseline)}: these rows tell no more than that the accuracy is between {percent(low)} "
+            f"and {percent(high)} (95\u00a0% interval)."
+        )
+    else:
+        words = "Its accuracy is not better than that of always naming the most frequent class."
+    if found.roc_auc is not None and found.roc_auc > 0.5:
+        words += (
+            f" Its scores may still be of use: they order the rows with a ROC AUC of {found.roc_auc:.3f}. Another "
+            "threshold or class_weight='balanced' would find more of the rarer classes."
+        )
+    return False, words
+
+
+def _there(found: Evaluation) -> list[Any]:
+    """The classes that any row has."""
+    return [one.name for one in found.each if one.rows]
 
 
 def _how_sure(subject: Subject) -> str:
-    proof = subject.certificate
-    if proof is None:
+    gap = subject.gap
+    if gap is None:
         return f'<p class="says mind">{_unproved(subject)}</p>'
-    gap = proof.relative_gap
-    worst = " for any of the classes" if isinstance(proof, Certificates) else ""
+    worst = " for any of the classes" if len(subject.coef) > 1 else ""
     judged = subject.proved_here and not subject.trained_here  # perhaps it was trained on others
     where = " on these rows" if judged else "" if subject.proved_here else " on the rows it was trained on"
     if not np.isfinite(gap):
@@ -80,6 +103,8 @@ def _how_sure(subject: Subject) -> str:
     else:
         bound = next((name for power, name in _TINY if gap <= power), small_percent(gap))
         words = f"No weights can have an objective more than {bound} better{worst}{where}: proved."
+    if subject.certificate is None:
+        words += " So says its file, of its training."
     if gap <= WIDE_GAP and subject.evaluation.accuracy == 1:
         more = "So longer training would change nothing that matters."
     elif gap <= WIDE_GAP:

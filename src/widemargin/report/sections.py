@@ -39,7 +39,11 @@ def evaluation_part(found: Evaluation) -> str:
         ("ROC AUC", found.roc_auc, f"chance that a row of {whose} scores higher than a row of another{mean}"),
         ("log loss", found.log_loss, "mean of −log of the probability given to the right class; lower is better"),
     ]
-    rows = [(label, four_digits(value), meaning) for label, value, meaning in facts if value is not None]
+    rows = [
+        (label, four_digits(value), meaning if value is not None else f"{meaning}: no such rows")
+        for label, value, meaning in facts
+        if value is not None or label in ("recall", "F1")
+    ]
     body = table_of(("", "", "meaning"), rows, words=(2,))
     if several:
         body += "<h3>Class by class</h3>" + _classes_table(found)

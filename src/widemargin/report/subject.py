@@ -86,6 +86,14 @@ class Subject:
     #: Whether the model is known to have been trained on these rows.
     trained_here: bool
 
+    @property
+    def gap(self) -> float | None:
+        """The relative gap of the certificate; without one, what the model's file says that its training reached."""
+        if self.certificate is not None:
+            return float(self.certificate.relative_gap)
+        said = getattr(getattr(self.clf, "model", None), "certificate", None) or {}
+        return float(said["relative_gap"]) if "relative_gap" in said else None
+
     def feature(self, k: int) -> str:
         """What a feature is called, as HTML."""
         return escaped(self.names[k]) if self.names is not None else f"feature {k + 1:,}"
