@@ -564,6 +564,23 @@ def test_the_demo_command_draws_the_fits_of_its_table(monkeypatch, tmp_path):
     assert fits == [1e10, 0.1, 0.01]
 
 
+def test_the_demo_command_prints_numbers_to_the_right(capsys, tmp_path):
+    """Every number ends where the head of its column does, a negative one too."""
+    assert main(["demo", "-o", str(tmp_path / "demo.svg")]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()[1:5]
+    ends = [head.index(name) + len(name) for name in ("w₂", "b", "margin width", "misclassified", "relative gap")]
+    assert "-" in "".join(lines).replace("e-", "")
+    assert all((line + " ")[end - 1] != " " and (line + " ")[end] == " " for line in lines for end in ends)
+
+
+def test_the_demo_command_names_a_picture(capsys):
+    """A name that is no picture's is refused by its ending, whatever else stands at that place."""
+    assert main(["demo", "-o", "/dev/full"]) != 0
+    said = capsys.readouterr().err
+    assert "/dev/full: no picture ends in ''; use one of .png" in said
+    assert "standard output" not in said
+
+
 def test_outliers_turn_least_squares_and_not_logistic_regression():
     """Between the panels the line of least squares turns by more than 20 degrees, the logistic one by less than 5."""
     without, among = outlier_figure().axes

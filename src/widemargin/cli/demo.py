@@ -7,6 +7,7 @@ widemargin demo 1e10 -o margin.svg
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from widemargin.cli.screen import say, show_table
@@ -32,21 +33,21 @@ def run(options: argparse.Namespace) -> int:
     from widemargin.whole_files import written_aside
 
     strengths = [1e10, 0.1, 0.01] if options.C is None else [options.C]
+    if (suffix := Path(options.output).suffix.lower()) not in PICTURES:
+        raise ValueError(f"{options.output}: no picture ends in '{suffix}'; use one of {', '.join(PICTURES)}")
     target = target_of(options.output)
-    if target.suffix.lower() not in PICTURES:
-        raise ValueError(f"{target}: no picture ends in '{target.suffix}'; use one of {', '.join(PICTURES)}")
     X, y = clouds()
     fits = [LinearSVM(C, tol=1e-9).fit(X, y) for C in strengths]
     lines: list[tuple[Any, ...]] = []
     for C, svm in zip(strengths, fits, strict=True):
         proof: Any = svm.certificate_
         w, b = svm.coef_[0], svm.intercept_[0]
-        numbers = f"{w[0]:.4f}", f"{w[1]:.4f}", f"{b:.4f}", f"{proof.width:.4f}"
+        numbers = (round(float(one), 4) for one in (*w, b, proof.width))
         lines.append((f"{C:g}", *numbers, len(proof.support), proof.misclassified, f"{proof.relative_gap:.1e}"))
     heads = ("C", "w₁", "w₂", "b", "margin width", "support vectors", "misclassified", "relative gap")
     show_table("The notes' two clouds", heads, lines)
     figure = margins_figure(fits, X, y)
     with writing(target), written_aside(target) as beside:
-        figure.savefig(beside, format=target.suffix[1:].lower(), dpi=150)
+        figure.savefig(beside, format=suffix[1:], dpi=150)
     say(f"\nThe larger C, the fewer points may lie inside the margin, and the narrower it is. Picture: {target}")
     return 0

@@ -13,12 +13,14 @@ from widemargin.cli.reading import add_data, read_for
 from widemargin.cli.screen import say
 from widemargin.cli.writing import target_of, writing
 
+PAGES = (".html", ".htm")
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("model", metavar="MODEL", help="a file that train or LIBLINEAR wrote")
     add_data(parser, what="rows with labels: ")
-    parser.add_argument("-o", "--output", default="report.html", help="the page; report.html")
+    parser.add_argument("-o", "--output", default="report.html", help="the page: .html or .htm; report.html")
     parser.add_argument(
         "--no-proof", action="store_true", help="leave out the proof, which takes a fit to the rows of the training"
     )
@@ -35,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
     from widemargin.report import write_report
 
     target = target_of(options.output, options.model, options.data)
+    if target.suffix.lower() not in PAGES:
+        raise DataError.at(str(target), f"no page ends in '{target.suffix}'", f"use {' or '.join(PAGES)}")
     model = LinearModel.load(options.model)
     found = read_for(model, options.data, options)
     if found.y is None:
