@@ -242,9 +242,9 @@ def test_both_linear_systems_give_the_same_step(fit_intercept):
 def test_shards_give_the_same_bits_on_any_number_of_threads(loss, monkeypatch):
     """Two shards: one, two and three threads agree to the last bit, and with another number of shards they do not."""
     X, y = text_like(30_000)
-    whole = fit(make_problem(X, y, 1.0, loss), solver="dual_cd", tol=1e-3)
-    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "MANY", 1_000_000)
     fits = [fit(make_problem(X, y, 1.0, loss, threads=threads), solver="dual_cd", tol=1e-3) for threads in (1, 2, 3)]
+    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "MANY", 1_000_000_000)
+    whole = fit(make_problem(X, y, 1.0, loss), solver="dual_cd", tol=1e-3)
     assert fits[0].certificate.relative_gap <= 1e-3
     assert not np.array_equal(fits[0].w, whole.w)
     for other in fits[1:]:
