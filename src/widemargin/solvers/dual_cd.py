@@ -100,7 +100,9 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     nonzeros_per_row = rows.nonzeros / rows.n
     block = int(np.clip(len(live) // BLOCKS, 1, BLOCK))
     many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
-    again = AGAIN if len(rows.parts) == 1 else 0  # the slow rows of one part wait for those of others
+    again = AGAIN
+    if len(rows.parts) > 1:  # the other core reads the next part, and slow rows of one part wait for those of others
+        many, again = rows.n + 1, 0
     while at.visited < PASSES * len(live):
         at.iteration += 1
         playing, gap, largest, smallest, visits = int(at.actives.sum()), 0.0, -np.inf, np.inf, 0
