@@ -10,7 +10,11 @@ from matplotlib.figure import Figure
 from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from oracles import hard_margin, noisy
 from widemargin import InseparableError, LinearSVM, hildreth, path
@@ -27,6 +31,7 @@ from widemargin.plots import (
     SeparatorsDisplay,
     demo_figure,
     outlier_figure,
+    share_legend,
 )
 from widemargin.plots.demo import clouds
 
@@ -145,6 +150,116 @@ def test_a_tiny_class_and_the_band_are_in_the_frame(d):
     assert ((few > [left, bottom]) & (few < [right, top])).all()
     if d > 2:
         assert left < -1 < 1 < right
+
+
+def one_far_row_in_each_class(**parameters):
+    """A fit of two classes of 40 rows, one row of each a million away, and its rows and labels."""
+    X, y = np.random.default_rng(0).standard_normal((80, 2)), np.repeat([0, 1], 40)
+    X += 1.5 * y[:, None]
+    X[0], X[79] = [1e6, 1e6], [-1e6, 3]
+    return LinearSVM(**parameters).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("draw", [MarginDisplay, HullDisplay, KKTDisplay, SeparatorsDisplay])
+def test_one_outlier_of_forty_leaves_the_frame_to_the_others(draw, loss):
+    """Rows a million away are arrowheads; 78 others fill the frame."""
+    svm, X, y = one_far_row_in_each_class(loss=loss)
+    ax = Figure().subplots()
+    if draw is SeparatorsDisplay:
+        display = draw.from_estimators({"ours": svm}, X, y, ax=ax)
+    else:
+        display = draw.from_estimator(svm, X, y, ax=ax)
+    assert max(map(abs, (*ax.get_xlim(), *ax.get_ylim()))) < 10
+    assert any(label.startswith("beyond the frame") for label in legend(display))
+
+
+def test_rows_of_one_feature_stand_at_their_value():
+    """To the right the feature, upwards the class and a spread that is named; the line is where the score is 0."""
+    X, y = noisy(120, 1)
+    frame = pd.DataFrame(X, columns=["age"])
+    svm = LinearSVM(C=0.1).fit(frame, y)
+    display = MarginDisplay.from_estimator(svm, frame, y, ax=Figure().subplots())
+    assert display.ax_.get_xlabel() == "age"
+    assert display.ax_.get_ylabel().split() == ["rows", "of", "a", "class", "are", "spread", "at", "random"]
+    for label, height in (("class -1", 0), ("class 1", 1)):
+        marks = drawn(display)[label]
+        assert sorted(marks[:, 0]) == sorted(X[y == (1 if height else -1), 0])
+        assert abs(marks[:, 1] - height).max() <= 0.25
+    separator = display.ax_.lines[0]
+    assert separator.get_xy1()[0] == separator.get_xy2()[0] == pytest.approx(-svm.intercept_[0] / svm.coef_[0, 0])
+
+
+def test_ink_and_paper_are_those_of_the_style():
+    """On a dark style the separator, the rings and the legend's marks are white, as the text is."""
+    X, y = noisy(60, 2)
+    with mpl.style.context("dark_background"):
+        display = margin_of(X, y, C=0.1)[1]
+        (rings,) = [one for one in display.ax_.collections if one.get_label() == RINGS[0]]
+        assert mpl.colors.to_rgb(display.ax_.lines[0].get_color()) == (1, 1, 1)
+        assert rings.get_edgecolor()[0, :3].tolist() == [1, 1, 1]
+        marks = dict(zip(legend(display), display.ax_.get_legend().legend_handles, strict=True))
+        assert marks[RINGS[0]].get_edgecolor()[0, :3].tolist() == [1, 1, 1]
+        (hulls,) = HullDisplay.from_data([[0, 0], [2, 0]], [0, 1], ax=Figure().subplots()).ax_.lines[:1]
+        assert mpl.colors.to_rgb(hulls.get_color()) == (1, 1, 1)
+
+
+def test_rings_and_dots_differ_in_the_legend():
+    """Of ten thousand rows, a ring is larger in the legend than the dot of a row that is no support vector."""
+    X, y = noisy(10_000, 2)
+    with pytest.warns(match="relative gap"):
+        display = margin_of(X, y, C=0.01, solver="pegasos", max_iter=3)[1]
+    marks = dict(zip(legend(display), display.ax_.get_legend().legend_handles, strict=True))
+    assert marks[RINGS[1]].get_sizes()[0] > 2 * marks["inside the margin"].get_sizes()[0]
+
+
+DRAW = {
+    "margin": lambda clf, X, y: MarginDisplay.from_estimator(clf, X, y, ax=Figure().subplots()),
+    "hulls": lambda clf, X, y: HullDisplay.from_estimator(clf, X, y, ax=Figure().subplots()),
+    "kkt": lambda clf, X, y: KKTDisplay.from_estimator(clf, X, y, ax=Figure().subplots()),
+    "separators": lambda clf, X, y: SeparatorsDisplay.from_estimators({"one": clf}, X, y, ax=Figure().subplots()),
+}
+HISTORY = {"convergence": lambda clf, X, y: ConvergenceDisplay.from_estimators({"one": clf}, ax=Figure().subplots())}
+
+
+@pytest.mark.parametrize("draw", [*DRAW.values(), *HISTORY.values()], ids=[*DRAW, *HISTORY])
+def test_what_is_no_fitted_linear_classifier_is_told(draw):
+    """An estimator before its fit, a pipeline and a tree: every display says what it wants instead."""
+    X, y = noisy(60, 2)
+    with pytest.raises(NotFittedError, match="this LinearSVM is not fitted yet; call fit first"):
+        draw(LinearSVM(), X, y)
+    with pytest.raises(
+        ValueError, match=r"not a Pipeline; give its last step, clf\[-1\], and the X that this step sees"
+    ):
+        draw(make_pipeline(StandardScaler(), LinearSVM()).fit(X, y), X, y)
+    with pytest.raises(ValueError, match="have a coef_; this DecisionTreeClassifier has none"):
+        draw(DecisionTreeClassifier().fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+def test_columns_that_the_fit_did_not_have_are_told(draw):
+    """The message says how many there are and how many there should be."""
+    X, y = noisy(60, 2)
+    svm = LinearSVM().fit(X, y)
+    with pytest.raises(ValueError, match=r"X has 3 columns and .* 2 features; give the columns of its fit"):
+        draw(svm, np.column_stack([X, X[:, 0]]), y)
+    with pytest.raises(ValueError, match=r"X has shape \(60,\); give rows of 2 features"):
+        draw(svm, X[:, 0], y)
+
+
+@pytest.mark.parametrize("kind", ["margin", "hulls", "separators"])
+@pytest.mark.parametrize("fitted_to_frame", [True, False])
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_axes_have_the_names_of_the_features(kind, fitted_to_frame):
+    """Those of a data frame, whether the fit or the picture was given it, and no formula by accident."""
+    X, y = noisy(60, 2)
+    frame = pd.DataFrame(X, columns=["height", "weight in $"])
+    svm = LinearSVM().fit(frame if fitted_to_frame else X, y)
+    ax = DRAW[kind](svm, frame, y).ax_
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", r"weight in \$")
+    if kind == "hulls":
+        ax = HullDisplay.from_data(frame, y, ax=Figure().subplots()).ax_
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", r"weight in \$")
 
 
 def test_rows_in_one_place_are_counted():
@@ -324,12 +439,54 @@ def test_anybodys_classifier_is_drawn():
     assert not set(RINGS) & set(drawn(display))
 
 
-def test_legends_stand_below_the_axes():
-    """The top of either display's legend lies below the bottom of its axes: it covers no point."""
-    svm, display = margin_of(*noisy(60, 2), C=0.1)
-    for one in (display, ConvergenceDisplay.from_estimators({"ours": svm}, ax=Figure().subplots())):
-        one.figure_.draw_without_rendering()
-        assert one.ax_.get_legend().get_window_extent().y1 < one.ax_.get_window_extent().y0
+def is_within(inner, outer):
+    """Whether one box is inside of another."""
+    return bool((inner.min >= outer.min).all() and (inner.max <= outer.max).all())
+
+
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+def test_legends_stand_below_the_axes(layout):
+    """The top of either display's legend lies below the bottom of its axes, covers no point, and is not cut off."""
+    X, y = noisy(60, 2)
+    svm = LinearSVM(C=0.1).fit(X, y)
+    for draw in (
+        lambda ax: MarginDisplay.from_estimator(svm, X, y, ax=ax),
+        lambda ax: ConvergenceDisplay.from_estimators({"ours": svm}, ax=ax),
+    ):
+        for size in ((6.4, 4.8), (3.4, 3.2)):
+            figure = Figure(figsize=size, layout=layout)
+            display = draw(figure.subplots())
+            figure.draw_without_rendering()
+            box = display.ax_.get_legend().get_window_extent()
+            assert box.y1 < display.ax_.get_window_extent().y0
+            assert box.y0 >= 0
+
+
+def test_legends_of_a_grid_without_a_layout_are_in_their_panels():
+    """A panel that cannot give way has its legend inside; nothing is cut off or lies under the panel below."""
+    X, y = noisy(60, 2)
+    svm = LinearSVM(C=0.1).fit(X, y)
+    figure = Figure(figsize=(12, 8))
+    for ax in figure.subplots(2, 3).flat:
+        MarginDisplay.from_estimator(svm, X, y, ax=ax)
+    figure.draw_without_rendering()
+    assert all(is_within(ax.get_legend().get_window_extent(), ax.get_window_extent()) for ax in figure.axes)
+
+
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+def test_a_shared_legend_covers_no_panel(layout):
+    """Without a word on its place it lies below every panel and its labels, and within the figure."""
+    X, y = noisy(60, 2)
+    figure = Figure(figsize=(8, 4), layout=layout)
+    axes = figure.subplots(1, 2)
+    for ax, C in zip(axes, (1.0, 0.01), strict=True):
+        MarginDisplay.from_estimator(LinearSVM(C=C).fit(X, y), X, y, ax=ax)
+    share_legend(axes, figure)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert is_within(box, figure.bbox)
+    assert all(ax.xaxis.get_tightbbox().y0 >= box.y1 for ax in axes)
+    assert all(ax.get_legend() is None for ax in axes)
 
 
 def apart_from_each_other(labels):
@@ -479,6 +636,36 @@ def test_hulls_of_segments_and_points():
     assert display.distance_ == pytest.approx(2**0.5)
 
 
+@pytest.mark.filterwarnings("error")
+def test_hulls_in_one_place():
+    """Both classes on the same point: their distance is 0, and no warning of the fit is heard."""
+    display = HullDisplay.from_data(np.ones((40, 5)), np.repeat([0, 1], 20), ax=Figure().subplots())
+    assert display.distance_ == 0
+    assert len(display.nearest_) == 1
+
+
+def test_a_class_of_one_point_can_be_seen():
+    """The mark around a nearest point is hollow: the row under it shows."""
+    display = HullDisplay.from_data([[0, 0], [0, 1], [3, 0]], [0, 0, 1], ax=Figure().subplots())
+    (marks,) = [one for one in display.ax_.collections if one.get_label() == "nearest points of the hulls"]
+    assert not len(marks.get_facecolor())
+
+
+@pytest.mark.parametrize("Cs", [[np.inf], [*10.0 ** np.arange(-8, 3), np.inf], [1, 1.5, 2]])
+def test_every_strength_and_width_has_its_tick(Cs):
+    """∞ is written so even alone, and the ticks of the width differ, however narrow or broad the range."""
+    X, y, *_ = apart(2)
+    display = PathDisplay.from_path(path(X, y, Cs), X, y)
+    display.figure_.draw_without_rendering()
+    _, width, support = display.axes_
+    said = [label.get_text() for label in support.get_xticklabels()]
+    assert said == ["∞"] if Cs == [np.inf] else (said[-1] == "∞") == (Cs[-1] == np.inf)
+    low, high = width.get_ylim()
+    widths = [label.get_text() for label in width.get_yticklabels() if low <= label.get_position()[1] <= high]
+    assert len(set(widths)) == len(widths) > 1
+    assert not width.yaxis.get_offset_text().get_text()
+
+
 def test_path_draws_what_its_models_say():
     """The three panels hold score, the certificate's width and the number of support vectors; ∞ has a tick."""
     X, y, *_ = apart(2)
@@ -504,6 +691,39 @@ def test_hildreth_ends_at_the_maximum():
         assert steps[-1] == pytest.approx(hildreth(Q, b, upper=upper).alpha, abs=1e-8)
     with pytest.raises(ValueError, match="two variables"):
         HildrethDisplay.from_qp(np.eye(3), np.ones(3))
+
+
+def test_hildreth_that_did_not_arrive_says_so():
+    """After 1,000 steps along a narrow ridge the star is no end, and the optimum is where a linear system has it."""
+    Q, b = np.array([[1, 0.999], [0.999, 1]]), np.array([-1, -1.0005])
+    display = HildrethDisplay.from_qp(Q, b, ax=Figure().subplots())
+    assert "stopped after 1,000 steps (0.5266, 0.4745)" in legend(display)
+    assert "optimum (0.2504, 0.7504)" in legend(display)
+    assert drawn(display)["optimum (0.2504, 0.7504)"][0] == pytest.approx(np.linalg.solve(Q, -b))
+    assert "end (1.143, 1.429)" in legend(HildrethDisplay.from_qp([[4, 1], [1, 2]], [-6, -4], ax=Figure().subplots()))
+
+
+@pytest.mark.parametrize("upper", [np.inf, 0.3, 0.9])
+@pytest.mark.parametrize("b", [[-1, -1.0005], [1, -1], [-1, 2], [1, 1]])
+@pytest.mark.parametrize("Q", [[[4, 1], [1, 2]], [[2, -1], [-1, 2]], [[1, 1], [1, 1]], [[1, 0], [0, 2]]])
+def test_hildreth_stopped_early_knows_the_optimum(Q, b, upper):
+    """After one step the diamond, or else the star, has the value that the algorithm reaches in the end."""
+    Q, b = np.array(Q, dtype=float), np.array(b, dtype=float)
+    marks = drawn(HildrethDisplay.from_qp(Q, b, upper=upper, max_steps=1, ax=Figure().subplots()))
+    (best,) = [place[0] for label, place in marks.items() if label.startswith(("optimum", "end"))]
+    last = hildreth(Q, b, upper=upper).alpha
+    assert -best @ Q @ best / 2 - best @ b == pytest.approx(-last @ Q @ last / 2 - last @ b, abs=1e-7)
+
+
+def test_hildreth_refuses_what_has_no_picture():
+    """NaN in Q or b, and an objective that grows for ever."""
+    with pytest.raises(ValueError, match="not finite"):
+        HildrethDisplay.from_qp([[np.nan, 0], [0, 1]], [-1, -1])
+    with pytest.raises(ValueError, match="not finite"):
+        HildrethDisplay.from_qp(np.eye(2), [-1, np.nan])
+    for Q in ([[1, -1], [-1, 1]], [[0, 0], [0, 1]], np.zeros((2, 2))):
+        with pytest.raises(ValueError, match="without bound; give an upper bound"):
+            HildrethDisplay.from_qp(Q, [-1, -1])
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])

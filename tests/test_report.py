@@ -95,6 +95,15 @@ def test_the_page_is_complete_in_itself():
     assert ("meta", "content", "default-src 'none'; img-src data:; style-src 'unsafe-inline'") in page.attributes
 
 
+def test_pictures_are_black_on_white_whatever_the_style():
+    """The page turns them to white on black by itself: they are the same under a dark style."""
+    svm, X, y = fitted(d=1)
+    page = report(svm, X, y)
+    with mpl.style.context("dark_background"):
+        assert report(svm, X, y) == page
+    assert "The margin, the only feature: the line decides" in page
+
+
 @pytest.mark.usefixtures("quick")
 def test_certificate_and_kkt_table_are_the_estimators():
     """The cells equal the certificate's own numbers."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from widemargin.plots.look import REFERENCE, RUNS, Display, name
+from widemargin.plots.look import PAPER, REFERENCE, RUNS, Display, grey, inked, name
+from widemargin.plots.sides import check_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +40,11 @@ class ConvergenceDisplay(Display):
     ) -> Self:
         """Draw the ``history_`` of fitted estimators of two classes, given under their labels."""
         for label, clf in estimators.items():
+            check_fit(clf, cls.__name__)
+            if not hasattr(clf, "history_"):
+                raise ValueError(
+                    f"ConvergenceDisplay draws the history_ of a fit; {label!r}, a {type(clf).__name__}, has none"
+                )
             if len(clf.classes_) != 2:
                 raise ValueError(
                     f"ConvergenceDisplay draws fits of two classes, {label!r} has {len(clf.classes_)}; "
@@ -88,10 +94,10 @@ class ConvergenceDisplay(Display):
                 display._draw(times, np.maximum(gaps, np.finfo(float).eps), name(label), look)
             else:
                 display._draw(times, np.array([one.primal for one in history]), f"{name(label)}: primal", look)
-                dual = {**look, "ls": "--", "markerfacecolor": "white"}
+                dual = {**look, "ls": "--", "markerfacecolor": grey(PAPER)}
                 display._draw(times, np.array([one.dual for one in history]), f"{name(label)}: dual", dual)
         for k, tol in enumerate(sorted(set(tols)) if show == "gap" else []):
-            display.ax_.axhline(tol, label=None if k else "asked for (tol)", **REFERENCE)
+            display.ax_.axhline(tol, label=None if k else "asked for (tol)", **inked(REFERENCE))
         display.ax_.set_yscale("log")
         if (
             over == "passes"

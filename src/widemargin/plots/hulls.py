@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,18 +14,22 @@ from widemargin.estimators import LinearSVM
 from widemargin.plots.look import (
     CLASSES,
     COMMON,
+    INK,
     NEAREST,
     SEPARATOR,
     Display,
     class_label,
     frame,
+    grey,
+    inked,
+    mark_beyond,
     name,
     new_axes,
     plain,
     point_size,
     scatter,
 )
-from widemargin.plots.sides import main_coordinate, matrix_of
+from widemargin.plots.sides import check_columns, check_fit, feature_names, main_coordinate, matrix_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,10 +66,11 @@ class HullDisplay(Display):
     @classmethod
     def from_estimator(cls, clf: Any, X: ArrayLike, y: ArrayLike, *, ax: Axes | None = None) -> Self:
         """Draw the hulls of the two classes of a classifier, whatever its C or loss."""
+        check_fit(clf, cls.__name__)
+        check_columns(clf, matrix_of(X))
         if len(clf.classes_) != 2:
             raise ValueError(f"HullDisplay draws two classes, clf has {len(clf.classes_)}; leave the others out of y")
-        names = getattr(clf, "feature_names_in_", None)
-        return cls.from_data(X, y, names=None if names is None else tuple(names), ax=ax)
+        return cls.from_data(X, y, names=feature_names(X, clf), ax=ax)
 
     @classmethod
     def from_data(
@@ -73,12 +79,13 @@ class HullDisplay(Display):
         y: ArrayLike,
         *,
         proof: InseparableError | None = None,
-        names: tuple[str, ...] | None = None,
+        names: Sequence[str] | None = None,
         ax: Axes | None = None,
     ) -> Self:
         """Draw the hulls of the rows of two classes.
 
         `proof` is the error of a fit with C = ∞ on the same rows, where there was one; without it, such a fit is made.
+        `names` are those of the features; without them, those of a data frame.
         """
         matrix, y = matrix_of(X), np.asarray(y)
         classes = np.unique(y)
@@ -89,11 +96,14 @@ class HullDisplay(Display):
         if proof is None or not len(proof.negative):  # that of a fit without a bias is about hulls of y·x
             proof = None
             try:
-                svm = LinearSVM(C=np.inf, tol=1e-9).fit(matrix, positive)
+                with np.errstate(
+                    over="ignore", invalid="ignore"
+                ):  # where the hulls overlap, weights grow without bound
+                    svm = LinearSVM(C=np.inf, tol=1e-9).fit(matrix, positive)
             except InseparableError as error:
                 proof = error
         w = None if svm is None else svm.coef_[0] / np.linalg.norm(svm.coef_[0])
-        places, axes = _plane(matrix, w, names)
+        places, axes = _plane(matrix, w, [name(one) for one in names or feature_names(X) or ()])
         hulls = convex_hull(places[~positive]), convex_hull(places[positive])
         if svm is None:
             assert proof is not None
@@ -106,12 +116,13 @@ class HullDisplay(Display):
             distance = float(np.linalg.norm(nearest[1] - nearest[0]))
         display = cls(new_axes() if ax is None else plain(ax), distance, hulls, nearest)
         display._draw(places, positive, (class_label(classes[0]), class_label(classes[1])))
+        if matrix.shape[1] == 1:
+            display.ax_.set_yticks([])
         return display._explain(*axes)
 
     def _draw(self, places: Floats, positive: Any, names: tuple[str, str]) -> None:
         ax, size = self.ax_, point_size(len(places))
-        corners = np.vstack(self.hulls_)
-        low, high = frame(corners, whole=True)
+        low, high = frame(places[~positive], places[positive], self.nearest_)
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         width, height = high - low
         if 0.4 < width / height < 2.5:
@@ -119,23 +130,26 @@ class HullDisplay(Display):
         for rows, hull, label, look in zip((~positive, positive), self.hulls_, names, CLASSES, strict=True):
             ax.fill(*hull.T, facecolor=look["color"], edgecolor=look["color"], alpha=0.22, lw=1.6, zorder=0.5)
             scatter(ax, places[rows], size, label=label, **look)
+        mark_beyond(ax, places)
         if len(self.nearest_) == 1:
             scatter(ax, self.nearest_, 130, label="a point of both hulls", **COMMON)
             return
-        ax.plot(*self.nearest_.T, color="black", lw=1.2, label=f"their distance, 2/‖w‖ = {self.distance_:.4g}")
-        scatter(ax, self.nearest_, 34, label="nearest points of the hulls", **NEAREST)
+        ax.plot(*self.nearest_.T, color=grey(INK), lw=1.2, label=f"their distance, 2/‖w‖ = {self.distance_:.4g}")
+        scatter(ax, self.nearest_, 3 * size, label="nearest points of the hulls", **NEAREST)
         middle, way = self.nearest_.mean(axis=0), self.nearest_[1] - self.nearest_[0]
-        ax.axline((middle[0], middle[1]), (middle[0] - way[1], middle[1] + way[0]), label="separator", **SEPARATOR)
+        ax.axline(
+            (middle[0], middle[1]), (middle[0] - way[1], middle[1] + way[0]), label="separator", **inked(SEPARATOR)
+        )
 
 
-def _plane(matrix: Any, w: Floats | None, names: tuple[str, ...] | None) -> tuple[Floats, tuple[str, str]]:
+def _plane(matrix: Any, w: Floats | None, names: Sequence[str]) -> tuple[Floats, tuple[str, str]]:
     """Where the rows stand in the picture, and what its axes are called."""
     d = matrix.shape[1]
     if d == 2:
-        first, second = (names or ("x₁", "x₂"))[:2]
-        return matrix @ np.eye(2), (name(first), name(second))
+        first, second = names or ("x₁", "x₂")
+        return matrix @ np.eye(2), (first, second)
     if d == 1:
-        return np.column_stack([matrix @ np.ones(1), np.zeros(matrix.shape[0])]), (name((names or ("x",))[0]), "")
+        return np.column_stack([matrix @ np.ones(1), np.zeros(matrix.shape[0])]), ((names or ("x",))[0], "")
     if w is not None:
         return np.column_stack([matrix @ w, main_coordinate(matrix, w)]), ("along w", "main direction\nbesides w")
     along = main_coordinate(matrix, None)

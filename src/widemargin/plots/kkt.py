@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from widemargin.certificate import AT_BOUND, Certificate, Certificates, certify
 from widemargin.plots.look import CLASSES, COLOURS, Display, class_label, frame, mark_beyond, point_size, scatter
-from widemargin.plots.sides import SAME, class_of, is_about
+from widemargin.plots.sides import SAME, check_columns, check_fit, class_of, is_about, matrix_of
 from widemargin.problem import Problem
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class KKTDisplay(Display):
         ax: Axes | None = None,
     ) -> Self:
         """Draw a fit of ours on the rows it was made from; of more than two classes, that of `target`."""
+        check_fit(clf, cls.__name__)
+        check_columns(clf, matrix_of(X))
         if not hasattr(clf, "certificate_"):
             raise ValueError(f"KKTDisplay needs the dual variables of a certificate; {type(clf).__name__} has none")
         row = 0 if len(clf.classes_) == 2 else class_of(clf, target, cls.__name__)
@@ -84,9 +86,8 @@ class KKTDisplay(Display):
 
     def _frame(self, groups: list[Floats], problem: Problem) -> None:
         low, high = frame(*groups, np.array([[0.0, 0.0], [2.0, 0.0]]))  # around the corner at 1 in any case
-        heights = np.concatenate([group[:, 1] for group in groups])
-        top = problem.loss.upper if np.isfinite(problem.loss.upper) and not problem.hard else float(heights.max())
-        bottom = min(0.0, float(heights.min()))
+        bounded = np.isfinite(problem.loss.upper) and not problem.hard
+        top, bottom = problem.loss.upper if bounded else float(high[1]), min(0.0, float(low[1]))
         tall = max(top - bottom, AT_BOUND)
         self.ax_.set(xlim=(low[0], high[0]), ylim=(bottom - 0.12 * tall, top + 0.12 * tall))
 

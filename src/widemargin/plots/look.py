@@ -1,7 +1,8 @@
 """The look of every picture, in one place: colours, marks, lines, names, frames and legends.
 
 The colours are those of Okabe and Ito, told apart by every kind of eye; what matters differs in shape or dashes as
-well, so that a print in grey still tells it.
+well, so that a print in grey still tells it. Greys are numbers from 0, the ink, to 1, the paper; `inked` makes colours
+of them for the paper and the ink that matplotlib is set to.
 """
 
 from __future__ import annotations
@@ -26,29 +27,35 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)))
 SIZE = (6.4, 5.2)
 
+INK, PAPER = 0.0, 1.0
+
 # Points, by class and by what is to be said of them.
 CLASSES: list[Look] = [{"color": COLOURS[1], "marker": "s", "lw": 0}, {"color": COLOURS[0], "marker": "o", "lw": 0}]
-ON_MARGIN: Look = {"facecolor": "none", "edgecolor": "black", "lw": 1.0, "marker": "o"}
-INSIDE_SUPPORT: Look = {"facecolor": "none", "edgecolor": "black", "lw": 0.9, "marker": "o", "linestyle": (0, (1.5, 1))}
-WRONG_SUPPORT: Look = {"facecolor": "none", "edgecolor": "black", "lw": 0.9, "marker": "s"}
-INSIDE: Look = {"facecolor": "white", "edgecolor": "black", "lw": 0.6, "marker": "o"}
-MISCLASSIFIED: Look = {"color": "black", "lw": 1.1, "marker": "x"}
-BEYOND: Look = {"color": "black", "lw": 0, "zorder": 4}
-NEAREST: Look = {"facecolor": "white", "edgecolor": "black", "lw": 1.2, "marker": "D", "zorder": 4}
-COMMON: Look = {"color": "black", "marker": "*", "lw": 0, "zorder": 4}
+ON_MARGIN: Look = {"facecolor": "none", "edgecolor": INK, "lw": 1.0, "marker": "o"}
+INSIDE_SUPPORT: Look = {"facecolor": "none", "edgecolor": INK, "lw": 0.9, "marker": "o", "linestyle": (0, (1.5, 1))}
+WRONG_SUPPORT: Look = {"facecolor": "none", "edgecolor": INK, "lw": 0.9, "marker": "s"}
+INSIDE: Look = {"facecolor": PAPER, "edgecolor": INK, "lw": 0.6, "marker": "o"}
+MISCLASSIFIED: Look = {"color": INK, "lw": 1.1, "marker": "x"}
+BEYOND: Look = {"color": INK, "lw": 0, "zorder": 4}
+NEAREST: Look = {"facecolor": "none", "edgecolor": INK, "lw": 1.2, "marker": "D", "zorder": 4}
+COMMON: Look = {"color": INK, "marker": "*", "lw": 0, "zorder": 4}
 
 # Lines and areas.
-SLACK: Look = {"colors": "0.35", "linewidths": 0.7, "zorder": 0.9}
-SEPARATOR: Look = {"color": "black", "lw": 1.5}
-EDGE: Look = {"color": "black", "lw": 0.8, "ls": "--"}
-BAND: Look = {"color": "0.93", "zorder": 0}
-REFERENCE: Look = {"color": "0.5", "lw": 1.0, "ls": ":", "zorder": 0.5}
+SLACK: Look = {"colors": 0.35, "linewidths": 0.7, "zorder": 0.9}
+SEPARATOR: Look = {"color": INK, "lw": 1.5}
+EDGE: Look = {"color": INK, "lw": 0.8, "ls": "--"}
+BAND: Look = {"color": 0.93, "zorder": 0}
+REFERENCE: Look = {"color": 0.5, "lw": 1.0, "ls": ":", "zorder": 0.5}
 RUNS: list[Look] = [{"color": color, "marker": marker} for color, marker in zip(COLOURS, "osD^vP", strict=True)]
 
 #: Beyond so many marks a picture for print keeps them as pixels: files stay small.
 RASTER = 1_000
 #: Marks and legends are smaller on axes or figures of fewer points across.
 WIDE_AXES, WIDE_FIGURE = 350, 300
+#: What ticks and their label take under axes, and the space around a legend, in points.
+UNDER_AXES, AROUND_LEGEND = 37, 9
+#: In a group of fewer places none is an outlier.
+SMALL_GROUP = 8
 #: A name of more letters is cut in the middle.
 LONGEST_NAME = 28
 
@@ -60,6 +67,21 @@ def pyplot() -> ModuleType:
     except ImportError:
         raise ImportError("pictures need matplotlib: pip install 'widemargin[plots]'") from None
     return plt
+
+
+def inked(look: Look) -> Look:
+    """The look with its greys between the ink and the paper of the style in use."""
+    return {key: grey(value) if "color" in key and isinstance(value, float) else value for key, value in look.items()}
+
+
+def grey(light: float) -> tuple[float, ...]:
+    """A colour between the ink, 0, and the paper, 1, of the style in use."""
+    from matplotlib import rcParams
+    from matplotlib.colors import to_rgb
+
+    paper = rcParams["figure.facecolor" if rcParams["axes.facecolor"] == "none" else "axes.facecolor"]
+    ends = zip(to_rgb(rcParams["text.color"]), to_rgb(paper), strict=True)
+    return tuple((1 - light) * dark + light * bright for dark, bright in ends)
 
 
 def name(of: object, longest: int = LONGEST_NAME) -> str:
@@ -93,10 +115,15 @@ class Display:
         return cls(new_axes() if ax is None else plain(ax))
 
     def _explain(self, x: str, y: str) -> Self:
-        """Name the axes, and put the legend below them."""
+        """Name the axes, and put the legend below them, or inside where there is no room and none can be made."""
         self.ax_.set(xlabel=x, ylabel=y)
         thin_ticks(self.ax_)
-        legend_below(self.ax_)
+        if self.figure_.get_layout_engine() is not None:
+            legend_below(self.ax_)
+        elif is_alone(self.ax_) and self.ax_.get_subplotspec() is not None:
+            make_room_below(self.figure_, legend_below(self.ax_))
+        else:
+            legend_inside(self.ax_)
         return self
 
 
@@ -119,7 +146,7 @@ def point_size(count: int) -> float:
 def scatter(ax: Axes, places: Floats, size: float | Floats, **look: Any) -> None:
     """Marks at the places, as pixels if they are many, and smaller on small axes."""
     look.setdefault("rasterized", len(places) > RASTER)
-    ax.scatter(places[:, 0], places[:, 1], s=size * mark_scale(ax), **look)
+    ax.scatter(places[:, 0], places[:, 1], s=size * mark_scale(ax), **inked(look))
 
 
 def mark_scale(ax: Axes) -> float:
@@ -149,14 +176,27 @@ def points_across(figure: Any) -> float:
     return float(figure.bbox.width * 72 / figure.dpi)
 
 
-def legend_below(ax: Axes, **more: Any) -> None:
+def legend_inside(ax: Axes) -> None:
+    """A legend where it covers the least."""
+    handles, labels = ax.get_legend_handles_labels()
+    if labels:
+        size = "small" if width_of(ax) > WIDE_FIGURE else "x-small" if width_of(ax) > WIDE_FIGURE / 2 else "xx-small"
+        bold(ax.legend(handles, labels, loc="best", fontsize=size, scatterpoints=1, handlelength=1.8))
+
+
+def is_alone(ax: Axes) -> bool:
+    """Whether no other axes are in the figure."""
+    return len(ax.figure.axes) == 1
+
+
+def legend_below(ax: Axes) -> Any:
     """A legend under the axes' own labels, where it covers nothing, in as many columns as there is room for."""
     handles, labels = ax.get_legend_handles_labels()
     if not labels:
-        return
+        return None
     from matplotlib.transforms import blended_transform_factory
 
-    alone = len(ax.figure.axes) == 1
+    alone = is_alone(ax)
     across = ax.figure.transSubfigure if alone else ax.transAxes
     width = points_across(ax.figure) if alone else width_of(ax)
     size, letter = ("small", 4.4) if width > WIDE_FIGURE else ("x-small", 3.65)
@@ -173,9 +213,9 @@ def legend_below(ax: Axes, **more: Any) -> None:
         scatterpoints=1,
         handlelength=1.8,
         columnspacing=1.4,
-        **more,
     )
     bold(legend)
+    return legend
 
 
 def bold(legend: Any) -> None:
@@ -184,7 +224,8 @@ def bold(legend: Any) -> None:
         if hasattr(handle, "get_xdata"):
             handle.set_linewidth(min(handle.get_linewidth(), 6.0))
         if hasattr(handle, "get_sizes"):
-            handle.set_sizes(np.clip(handle.get_sizes(), 18, 70))
+            least = 18 if len(handle.get_facecolor()) else 45  # rings are larger than the rows that they are around
+            handle.set_sizes(np.clip(handle.get_sizes(), least, 70))
             handle.set_linewidth([max(one, 0.8) if one > 0 else 0 for one in handle.get_linewidth()])
             handle.set_alpha(None)
 
@@ -196,7 +237,11 @@ def columns_for(labels: Iterable[str], width: float, letter: float) -> int:
 
 
 def share_legend(axes: Iterable[Axes], where: Any, **place: Any) -> None:
-    """One legend for all panels: an entry for each label that any of them has."""
+    """One legend for all panels: an entry for each label that any of them has.
+
+    `where` is a figure or further axes, `place` goes to its ``legend``. If it says no place, the legend of a figure
+    stands below the panels.
+    """
     axes = list(axes)
     entries: Mapping[str, Any] = {
         label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
@@ -204,26 +249,44 @@ def share_legend(axes: Iterable[Axes], where: Any, **place: Any) -> None:
     for ax in axes:
         if (own := ax.get_legend()) is not None:
             own.remove()
-    bold(where.legend(entries.values(), entries.keys(), **{"frameon": False, "fontsize": "small", **place}))
+    below = hasattr(where, "get_layout_engine") and not {"loc", "bbox_to_anchor"} & place.keys()
+    if below:
+        place = {"loc": "outside lower center", "ncols": columns_for(entries, points_across(where), 4.4), **place}
+    legend = where.legend(entries.values(), entries.keys(), **{"frameon": False, "fontsize": "small", **place})
+    bold(legend)
+    if below:
+        make_room_below(where, legend)
 
 
-def frame(*groups: Floats, whole: bool = False) -> tuple[Floats, Floats]:
+def make_room_below(figure: Any, legend: Any) -> None:
+    """Lift the panels of a figure by the height of a legend under them, unless the layout does it by itself."""
+    if legend is None:
+        return
+    engine, point = figure.get_layout_engine(), figure.dpi / 72 / figure.bbox.height
+    share = legend.get_window_extent().height / figure.bbox.height + AROUND_LEGEND * point
+    if engine is None:
+        space = figure.subplotpars
+        figure.subplots_adjust(bottom=min(max(space.bottom, share + UNDER_AXES * point), space.top - 0.1))
+    elif engine.adjust_compatible:
+        engine.set(rect=(0, share, 1, 1))
+
+
+def frame(*groups: Floats) -> tuple[Floats, Floats]:
     """The lower left and upper right corner of a view on groups of places.
 
-    Unless the `whole` is wanted, a few places that lie so far out that the others of their group would shrink to a dot
-    are left out; a group that is small and far from the others is not.
+    A few places that lie so far out that the others of their group would shrink to a dot are left out; a group that is
+    small and far from the others is not.
     """
     lows, highs = [], []
     for places in groups:
         if not len(places):
             continue
-        low, high = places.min(axis=0), places.max(axis=0)
-        if not whole:
-            near, far = np.quantile(places, [0.01, 0.99], axis=0)
-            reach = np.where(far > near, 0.75 * (far - near), np.inf)  # where hardly any differ, those that do count
-            low, high = np.maximum(low, near - reach), np.minimum(high, far + reach)
-        lows.append(low)
-        highs.append(high)
+        ordered = np.sort(places, axis=0)
+        few = 0 if len(places) < SMALL_GROUP else max(1, len(places) // 50)
+        near, far = ordered[few], ordered[-1 - few]
+        reach = np.where(far > near, 1.5 * (far - near), np.inf)  # where hardly any differ, those that do count
+        lows.append(np.where(ordered >= near - reach, ordered, np.inf).min(axis=0))
+        highs.append(np.where(ordered <= far + reach, ordered, -np.inf).max(axis=0))
     low, high = np.min(lows, axis=0), np.max(highs, axis=0)
     room = 0.08 * np.where(high > low, high - low, np.maximum(1.0, np.abs(high)))
     return low - room, high + room
@@ -244,5 +307,5 @@ def mark_beyond(ax: Axes, places: Floats) -> None:
         ("^", (outside[:, 1] > top) & (outside[:, 0] >= left) & (outside[:, 0] <= right)),
     ):
         if here.any():
-            ax.scatter(x[here], y[here], s=28, marker=marker, label=label, **BEYOND)
+            ax.scatter(x[here], y[here], s=28, marker=marker, label=label, **inked(BEYOND))
             label = "_more beyond the frame"

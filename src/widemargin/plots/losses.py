@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from widemargin.losses import LOSSES, Loss
-from widemargin.plots.look import COLOURS, DASHES, SEPARATOR, Display
+from widemargin.plots.look import COLOURS, DASHES, SEPARATOR, Display, inked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ class LossDisplay(Display):
             chosen.append(LOSSES[loss] if isinstance(loss, str) else loss)
         display = cls._on(ax)
         m = np.unique(np.concatenate([np.linspace(low, high, 501), [0.0, 1.0]]).clip(low, high))  # kinks are kept sharp
-        display.ax_.plot([low, 0, 0, high], [1, 1, 0, 0], label="0–1: a mistake", **SEPARATOR)
+        display.ax_.plot([low, 0, 0, high], [1, 1, 0, 0], label="0–1: a mistake", **inked(SEPARATOR))
         # where losses are equal, the thinner line shows upon the broader one
         broad = np.linspace(3.4, 1.4, max(len(chosen), 2))
         for loss, color, dashes, lw in zip(chosen, cycle(COLOURS), cycle(DASHES), broad, strict=False):

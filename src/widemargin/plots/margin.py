@@ -22,13 +22,14 @@ from widemargin.plots.look import (
     Display,
     Look,
     frame,
+    inked,
     mark_beyond,
     mark_scale,
     name,
     point_size,
     scatter,
 )
-from widemargin.plots.sides import Flags, Side, main_coordinate, matrix_of, side_of
+from widemargin.plots.sides import Flags, Side, feature_names, main_coordinate, matrix_of, side_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +58,9 @@ class MarginDisplay(Display):
     4,000 rows that are none of this, 4,000 are drawn. A few rows that lie so far out that the rest would shrink to a
     dot are arrowheads on the frame.
 
-    Two features are drawn as they are. More are seen from the side: the score w·x + b to the right, and upwards the
-    first principal component of what is left of X without its part along w.
+    Two features are drawn as they are; of a single one the classes stand above each other, their rows spread at random.
+    More are seen from the side: the score w·x + b to the right, and upwards the first principal component of what is
+    left of X without its part along w.
 
     Examples
     --------
@@ -80,15 +82,18 @@ class MarginDisplay(Display):
         ``support_`` and the rows are those it was fitted to.
         """
         side, matrix = side_of(clf, X, y, target, cls.__name__), matrix_of(X)
-        if len(side.w) == 2:
-            places, normal, offset = matrix @ np.eye(2), side.w, side.b
-            names = [name(one) for one in getattr(clf, "feature_names_in_", ("x₁", "x₂"))]
+        display, names = cls._on(ax), [name(one) for one in feature_names(X, clf) or ()]
+        if len(side.w) == 1:
+            places, normal, offset = _on_two_levels(matrix @ np.ones(1), side.positive), np.append(side.w, 0.0), side.b
+            display.ax_.set_yticks([0, 1], labels=side.names, rotation="vertical", va="center")
+            names = [*(names or ["x"]), "rows of a class are\nspread at random"]
+        elif len(side.w) == 2:
+            places, normal, offset, names = matrix @ np.eye(2), side.w, side.b, names or ["x₁", "x₂"]
         else:
             places = np.column_stack([side.scores, main_coordinate(matrix, side.w)])
             normal, offset, names = np.array([1.0, 0.0]), 0.0, ["score w·x + b", "main direction\nbesides w"]
-        display = cls._on(ax)
         groups = [places[side.positive], places[~side.positive]]
-        if len(side.w) != 2:  # the band is the point of such a picture
+        if len(side.w) > 2:  # the band is the point of such a picture
             groups.append(np.array([[-1.0, 0.0], [1.0, 0.0]]))
         display._frame(groups, square=len(side.w) == 2)
         display._draw_rows(places, side)
@@ -144,7 +149,7 @@ class MarginDisplay(Display):
 
         towards = np.where(side.positive[late], 1.0, -1.0) * side.slack[late] / (normal @ normal)
         ways = np.stack([places[late], places[late] + np.outer(towards, normal)], axis=1)
-        self.ax_.add_collection(LineCollection(list(ways), label="slack ξ", **SLACK), autolim=False)
+        self.ax_.add_collection(LineCollection(list(ways), label="slack ξ", **inked(SLACK)), autolim=False)
 
     def _draw_band(self, normal: Floats, offset: float) -> None:
         """Draw the lines on which normal · place + offset is −1, 0 and 1."""
@@ -159,16 +164,21 @@ class MarginDisplay(Display):
         away = {level: float((level - offset - normal @ middle) / norm) for level in (-1, 0, 1)}
         corner = float(np.abs(unit) @ [right - left, top - bottom]) / 2
         first, last = (middle + np.clip(away[level], -reach, reach) * unit for level in (-1, 1))
-        ax.fill(*np.array([first - along, last - along, last + along, first + along]).T, **BAND)
+        ax.fill(*np.array([first - along, last - along, last + along, first + along]).T, **inked(BAND))
         seen = [level for level in (0, 1, -1) if abs(away[level]) < corner]
         for level in seen:
             start, look = middle + away[level] * unit, EDGE if level else SEPARATOR
             end = start + along
             label = "score 0" if level == 0 else "score ±1" if level == 1 or 1 not in seen else None
-            ax.axline((start[0], start[1]), (end[0], end[1]), label=label, **look)
+            ax.axline((start[0], start[1]), (end[0], end[1]), label=label, **inked(look))
         if 0 not in seen:
-            ax.plot([], [], label="score 0, not in view", **SEPARATOR)
+            ax.plot([], [], label="score 0, not in view", **inked(SEPARATOR))
         ax.set(xlim=(left, right), ylim=(bottom, top))
+
+
+def _on_two_levels(x: Floats, positive: Flags) -> Floats:
+    """Rows of one feature at the height of their class, up to 0.25 above or below; the same ones every time."""
+    return np.column_stack([x, positive + np.random.default_rng(0).uniform(-0.25, 0.25, len(x))])
 
 
 def _thinned(fillers: Flags) -> Flags:
@@ -185,7 +195,7 @@ def _fainter(look: Look, count: float) -> Look:
     """Thinner, paler strokes the more marks there are: a thousand black rings would be one black patch."""
     share = min(1.0, (MOST_BLACK / count) ** 0.5)
     if count > RASTER and "linestyle" in look:  # dots so small are all but a line, and slow to draw
-        look = {**look, "linestyle": "-", "edgecolor": "0.4"}
+        look = {**look, "linestyle": "-", "edgecolor": 0.4}
     return {**look, "lw": max(0.25, share * look["lw"]), "alpha": max(0.12, share) if share < 1 else None}
 
 

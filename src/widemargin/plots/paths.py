@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from widemargin.certificate import Certificates
 from widemargin.estimators import Path
-from widemargin.plots.look import COLOURS, Display, plain, pyplot
+from widemargin.plots.look import COLOURS, Display, grey, plain, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,9 +85,9 @@ class PathDisplay(Display):
         support.plot(places, [len(model.support_) for model in models], color=COLOURS[4], **look)
         for ax, label in zip((accuracy, width, support), ("accuracy", "margin width", "support vectors"), strict=True):
             ax.set(ylabel=label, xscale="log")
-            ax.grid(axis="x", color="0.9", lw=0.6)
+            ax.grid(axis="x", color=grey(0.9), lw=0.6)
             if end is not None:
-                ax.axvline(end, color="0.88", lw=6, zorder=0)
+                ax.axvline(end, color=grey(0.88), lw=6, zorder=0)
         low, high = accuracy.get_ylim()
         accuracy.set_ylim(low, min(high, 1.0 + 0.04 * (1.0 - min(low, 0.96))))
         width.set_yscale("log")
@@ -126,9 +126,9 @@ def _plain_ticks(ax: Axes) -> None:
 def _name_strengths(ax: Axes, Cs: Floats, end: float | None) -> None:
     """A tick for every power of ten, or for every few of them, and ∞ for the last if it is that."""
     finite = Cs[np.isfinite(Cs)]
-    if end is None or not len(finite):
+    if end is None:
         return
-    powers = np.arange(np.floor(np.log10(finite[0])), np.floor(np.log10(finite[-1])) + 1)
+    powers = np.arange(np.floor(np.log10(finite[0])), np.floor(np.log10(finite[-1])) + 1) if len(finite) else finite
     powers = powers[:: max(1, len(powers) // 8)]
     ax.set_xticks([*10.0**powers, end], labels=[*(f"$10^{{{power:.0f}}}$" for power in powers), "∞"])
     ax.minorticks_off()

@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from widemargin.plots.look import CLASSES, COLOURS, DASHES, Display, Look, class_label, frame, name, point_size, scatter
-from widemargin.plots.sides import dense, is_known, matrix_of
+from widemargin.plots.look import (
+    CLASSES,
+    COLOURS,
+    DASHES,
+    Display,
+    Look,
+    class_label,
+    frame,
+    mark_beyond,
+    name,
+    point_size,
+    scatter,
+)
+from widemargin.plots.sides import check_columns, check_fit, dense, feature_names, is_known, matrix_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,11 +50,13 @@ class SeparatorsDisplay(Display):
         if not estimators:
             raise ValueError("estimators is empty; give at least one fitted classifier under its label")
         matrix, y = matrix_of(X), np.asarray(y)
+        for clf in estimators.values():
+            check_fit(clf, cls.__name__)
         for label, clf in estimators.items():
             _check(clf, label, matrix, y)
         first = next(iter(estimators.values()))
         display, places = cls._on(ax), matrix @ np.eye(2)
-        low, high = frame(places, whole=True)
+        low, high = frame(*(places[y == one] for one in np.asarray(first.classes_)))
         display.ax_.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         for one, look in zip(np.asarray(first.classes_), CLASSES, strict=True):
             if (y == one).any():
@@ -50,7 +64,8 @@ class SeparatorsDisplay(Display):
         # the classes have the first two colours
         for (label, clf), color, dashes in zip(estimators.items(), cycle(COLOURS[2:]), cycle(DASHES), strict=False):
             display._draw_line(dense(clf.coef_).ravel(), float(np.ravel(clf.intercept_)[0]), name(label), color, dashes)
-        return display._explain(*map(name, getattr(first, "feature_names_in_", ("x₁", "x₂"))))
+        mark_beyond(display.ax_, places)
+        return display._explain(*map(name, feature_names(X, first) or ("x₁", "x₂")))
 
     def _draw_line(self, w: Any, b: float, label: str, color: str, dashes: Any) -> None:
         """The line w·x + b = 0; one that does not cross the frame is named all the same."""
@@ -73,8 +88,7 @@ def _check(clf: Any, label: str, matrix: Any, y: Any) -> None:
             f"SeparatorsDisplay draws two classes and two features, {label!r} has {len(classes)} classes "
             f"and {features} features"
         )
-    if matrix.shape[1] != 2:
-        raise ValueError(f"X has {matrix.shape[1]} columns and {label!r} 2 features; give the two columns of its fit")
+    check_columns(clf, matrix, repr(label))
     known = is_known(y, classes)
     if not known.all():
         other = y[np.argmin(known)]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, svds
+from sklearn.exceptions import NotFittedError
 
 from widemargin.certificate import AT_BOUND, Certificate, Certificates
 from widemargin.data import Rows
@@ -65,11 +66,44 @@ class Side:
         return np.asarray(self.slack > 1)
 
 
+def check_fit(clf: Any, display: str) -> None:
+    """Raises unless it is a fitted linear classifier."""
+    kind = type(clf).__name__
+    if hasattr(clf, "steps"):
+        raise ValueError(
+            f"{display} draws linear classifiers, not a {kind}; give its last step, clf[-1], and the X that this step "
+            "sees, clf[:-1].transform(X)"
+        )
+    if not hasattr(clf, "classes_"):
+        raise NotFittedError(f"{display} draws fitted classifiers, and this {kind} is not fitted yet; call fit first")
+    if not hasattr(clf, "coef_"):
+        raise ValueError(f"{display} draws linear classifiers, which have a coef_; this {kind} has none")
+
+
+def check_columns(clf: Any, matrix: Any, label: str = "clf") -> None:
+    """Raises unless the rows have the features of the classifier."""
+    features = dense(clf.coef_).shape[-1]
+    if matrix.ndim != 2:
+        raise ValueError(f"X has shape {matrix.shape}; give rows of {features} features")
+    if matrix.shape[1] != features:
+        raise ValueError(
+            f"X has {matrix.shape[1]} columns and {label} {features} features; give the columns of its fit"
+        )
+
+
+def feature_names(X: Any, clf: Any = None) -> list[str] | None:
+    """What the features are called, by the fit or by the data frame; None if by neither."""
+    names = list(getattr(clf, "feature_names_in_", getattr(X, "columns", [])))
+    return names if names and all(isinstance(one, str) for one in names) else None
+
+
 def side_of(clf: Any, X: Any, y: Any, target: object, display: str) -> Side:
     """The side of `target`: the second of two classes; of more, one that must be named.
 
     Its support vectors are those of the fit, if these are the rows of the fit.
     """
+    check_fit(clf, display)
+    check_columns(clf, matrix_of(X))
     classes = np.asarray(clf.classes_)
     which = class_of(clf, target, display)
     y = np.asarray(y)

@@ -74,11 +74,12 @@ def table_of(
 
 def picture_of(draw: Any) -> str:
     """What `draw` draws on axes, as the address of an image that holds itself."""
-    import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.style import context
 
-    figure = Figure(figsize=(4.6, 4.3), layout="constrained")  # small, so that letters are large
-    with mpl.rc_context({"svg.hashsalt": "widemargin"}), warnings.catch_warnings():
+    # the page turns black on white to white on black by itself
+    with context(["default", {"svg.hashsalt": "widemargin"}]), warnings.catch_warnings():
+        figure = Figure(figsize=(4.6, 4.3), layout="constrained")  # small, so that letters are large
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # a script that the font lacks: the page has it
         draw(figure.subplots())
         file = BytesIO()

@@ -171,15 +171,14 @@ def pictures_part(subject: Subject) -> str:
     if len(found.classes) > 2:
         target = min((one for one in found.each if one.rows), key=lambda one: one.f1 or 0.0).name
         named = f" For the class {escaped(target)}, which has the lowest F1, against the rest."
-    features = (
-        f"{subject.coef.shape[1]:,} features seen from the side" if subject.coef.shape[1] != 2 else "both features"
-    )
+    d = subject.coef.shape[1]
+    features = {1: "the only feature", 2: "both features"}.get(d, f"{d:,} features seen from the side")
     pictures = [
         (
             picture_of(lambda ax: MarginDisplay.from_estimator(clf, X, y, target=target, ax=ax)),
             f"The margin, {features}: the score to the right decides, the dashed lines at ±1 are the edges of the "
             f"margin.{named}"
-            if subject.coef.shape[1] != 2
+            if d > 2
             else f"The margin, {features}: the line decides, the dashed lines are the edges of the margin.{named}",
         )
     ]
