@@ -511,6 +511,27 @@ def test_serve_prints_its_address_and_ends_with_an_interrupt():
         assert process.stdout.read().endswith("stopped\n")
 
 
+@pytest.mark.parametrize(("path", "is_half"), [("fit", False), ("steps", False), ("fit", True)])
+def test_an_interrupt_in_the_middle_is_no_fault(path, is_half):
+    """Ctrl-C while something is computed or half sent: the work is left, it says "stopped" alone, and its code is 0."""
+    body = json.dumps(crowd(2000)[2] | {"solver": "smo", "C": 1e4, "algorithms": ["smo"], "steps": 2000}).encode()
+    command = [sys.executable, "-m", "widemargin", "explore", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline().split()[-1]
+        process.stdout.readline()
+        port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([-\w]+)/", address).groups()
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as door:
+            head = f"POST /{token}/api/{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+            door.sendall(f"{head}Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode())
+            assert b" 100 " in door.recv(100)  # the server waits for the body
+            door.sendall(body[: len(body) // 2] if is_half else body)
+            process.send_signal(signal.SIGINT)
+            reply = door.makefile("rb").read().decode()
+        assert process.wait(timeout=20) == 0
+        assert (process.stdout.read(), process.stderr.read()) == ("\nstopped\n", "")
+        assert is_half or "the server was stopped" in reply.splitlines()[-1]
+
+
 def test_the_command_line_brings_the_same_address_back():
     """What the first run prints as the command for it, once that run has ended; a token may begin with a dash."""
     wanted = [sys.executable, "-m", "widemargin", "explore", "--no-browser", "--token=-a-token-of-a-test"]

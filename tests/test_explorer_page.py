@@ -190,6 +190,31 @@ def test_marks_on_the_board_are_those_of_the_certificate(visit):
     assert page.locator(".slacks line:not([display='none'])").count() == proof.violations
 
 
+def test_small_numbers_keep_two_digits(visit):
+    """A gap of 0.0346 is 0.035 on its tile, and no number that is not 0 looks like it."""
+    page = visit()
+    numbers = [[0.0346, 2], [0.00123, 4], [0.5, 4], [12.34, 3], [1234.5, 4], [0, 2], [3e-5, 2]]
+    written = module(page, "svg.js", f"return {numbers}.map((one) => its.digits(...one));")
+    assert written == ["0.035", "0.0012", "0.500", "12.3", "1235", "0", "3.0e−5"]
+    page.select_option("#solver", "pegasos")
+    drawn(page)
+    assert float(page.inner_text('[data-key="gap"]')) == pytest.approx(shown(page, "gap")[0], rel=0.02)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "subgradient"])
+def test_rough_methods_claim_no_more_than_they_proved(visit, solver):
+    """The verdict of a fit that stops at a relative gap of 1e-3 names it; only a closed gap is called optimal."""
+    page = visit()
+    page.select_option("#model", "logistic")
+    drawn(page)
+    expect(page.locator("#verdict")).to_have_text("Optimal, and proved: primal and dual meet.")
+    page.select_option("#solver", solver)
+    drawn(page)
+    primal, dual = shown(page, "primal", "dual")
+    assert 1e-6 < (primal - dual) / dual <= 1e-3
+    expect(page.locator("#verdict")).to_have_text("Within 1e−3 of the optimum, and proved.")
+
+
 def test_every_support_vector_is_marked(visit):
     """Rings and labels at coordinates of 1e5, where every α is tiny, and for least squares, where some are negative."""
     page = visit("#p=100000,100000a-100000,-100000b300000,0a&m=hard&v=0,0,900000")
@@ -204,6 +229,22 @@ def test_every_support_vector_is_marked(visit):
     expect(page.locator(".point .ring:not([display='none'])")).to_have_count(int((alpha != 0).sum()))
     expect(page.locator(".point.attracts")).to_have_count(int((alpha < 0).sum()))
     assert "draws the line towards itself" in page.locator(".point.attracts").first.get_attribute("aria-label")
+    assert page.inner_text('[data-kkt="1-name"]') == "α ≠ 0"
+
+
+def test_slacks_run_along_w_however_long(visit):
+    """Points of 1e-5 have slacks millions of boards long: each is drawn along w, as far as the board needs it."""
+    page = visit("#p=0.00001,0.00001a-0.00001,-0.00001b0.00003,0a-0.00002,0.00002a&v=0,0,0.0001")
+    w = np.array(shown(page, "w1", "w2"))
+    lines = page.eval_on_selector_all(
+        ".slacks line:not([display='none'])",
+        "all => all.map((one) => ['x1', 'y1', 'x2', 'y2'].map((name) => Number(one.getAttribute(name))))",
+    )
+    assert lines
+    for x1, y1, x2, y2 in lines:
+        way = np.array([x2 - x1, y1 - y2])
+        assert 500 < np.linalg.norm(way) < 5000
+        assert abs(way @ w) == pytest.approx(np.linalg.norm(way) * np.linalg.norm(w), rel=1e-6)
 
 
 def test_twenty_steps_of_pegasos(visit):
@@ -273,6 +314,43 @@ def test_hildreth_in_the_plane_of_two_points(visit):
     page.focus("#alpha-scrub")
     page.keyboard.press("End")
     np.testing.assert_allclose(json.loads(page.get_attribute("#alpha-readout", "data-value")), [8 / 7, 10 / 7])
+
+
+@pytest.mark.parametrize("preset", ["blobs", "overlap", "crowd"])
+def test_the_two_points_of_the_plane_are_named(visit, preset):
+    """In any crowd the board says which points are 1 and 2."""
+    page = visit()
+    start_from(page, preset)
+    page.click("#tab-alpha")
+    tags = page.locator(".labels text:not([display='none'])")
+    expect(tags).to_have_text(["1", "2"])
+    for k, (x, y) in enumerate(state(page)[0][:2]):
+        box, (px, py) = tags.nth(k).bounding_box(), place(page, x, y)
+        assert np.hypot(box["x"] + box["width"] / 2 - px, box["y"] + box["height"] / 2 - py) < 35
+
+
+@pytest.mark.parametrize("viewport", [PROJECTOR, PHONE], ids=["projector", "phone"])
+def test_a_path_that_leaves_its_plane_is_followed(visit, viewport):
+    """Pegasos begins far outside: an arrow at the edge, on the line from the origin to w; inside it is a dot."""
+    page = visit(viewport=viewport)
+    page.click("#tab-steps")
+    expect(page.locator("#steps-count")).to_have_text("0 / 200")
+    plane, now = page.locator("#panel-steps .plane.first"), page.locator("#panel-steps .plane.first .now")
+
+    def mark():
+        return list(map(float, re.findall(r"-?[\d.]+", now.get_attribute("transform"))))
+
+    x0, y0 = mark()
+    page.click("#steps-step")
+    box, (x, y, turn) = plane.bounding_box(), mark()
+    assert min(x, y, box["width"] - x, box["height"] - y) == pytest.approx(9, abs=1.1)
+    w = [float(page.get_attribute(f'[data-step="0-{key}"]', "data-value")) for key in ("w1", "w2")]
+    angle = np.degrees(np.arctan2(-w[1], w[0]))
+    assert turn == pytest.approx(angle, abs=0.1)
+    assert np.degrees(np.arctan2(y - y0, x - x0)) == pytest.approx(angle, abs=0.1)
+    page.focus("#steps-scrub")
+    page.keyboard.press("End")
+    assert len(mark()) == 2
 
 
 def test_a_shared_link_brings_everything_back(visit, served):
@@ -404,6 +482,33 @@ def test_a_file_is_loaded(visit):
     assert len(state(page)[0]) == 40
 
 
+def test_undo_brings_back_view_and_preset(visit):
+    """After a file of other size, undo shows the points as they were seen, under their name; a zoom alone stays."""
+    page = visit()
+    page.click("#zoom-in")
+    expect(page).not_to_have_url(re.compile("v=0,0,7&"))
+    before = state(page)[2]["v"]
+    text = b"100000,0,a\n-100000,5,b\n100000,100000,a\n"
+    page.set_input_files("#file", {"name": "large.csv", "mimeType": "text/csv", "buffer": text})
+    expect(page.locator(".point")).to_have_count(3)
+    large = state(page)[2]["v"]
+    assert page.input_value("#preset") == ""
+    page.click("#undo")
+    assert state(page)[2]["v"] == before != large
+    assert page.input_value("#preset") == "blobs"
+    page.click("#redo")
+    assert state(page)[2]["v"] == large
+    assert page.input_value("#preset") == ""
+    page.click("#undo")
+    drag(page, place(page, *state(page)[0][0]), place(page, 0.2, 0.2))
+    assert page.input_value("#preset") == ""
+    page.click("#zoom-out")
+    expect(page).to_have_url(re.compile("v=0,0,7&"))
+    page.click("#undo")
+    assert state(page)[2]["v"] == "0,0,7"
+    assert page.input_value("#preset") == "blobs"
+
+
 def test_two_tabs_at_once(visit):
     """Each drags points of its own, in turns, and shows the fit of its own."""
     one, other = visit(), visit()
@@ -428,10 +533,14 @@ def test_a_server_that_stops_and_comes_back(visit):
     running = Loopback("a-token-that-stays").start()
     page = visit(address=running.address)
     start_from(page, "notes4")
+    expect(page.locator("#verdict")).to_have_class("good")
     at = place(page, 0.3, 0.3)
     running.stop()
     page.mouse.click(*at)
     expect(page.locator("#banner")).to_contain_text("does not answer")
+    expect(page.locator("#verdict")).to_have_text("Not computed: the server does not answer.")
+    expect(page.locator("#verdict")).to_have_class("warn")
+    expect(page.locator("html.stale")).to_have_count(1)
     command = f"widemargin explore --port={running.port} --token={running.token}"
     expect(page.locator("#banner")).to_contain_text(command)
     expect(page.locator(".point")).to_have_count(5)
@@ -440,6 +549,8 @@ def test_a_server_that_stops_and_comes_back(visit):
         drawn(page)
         assert len(state(page)[0]) == 5
         agrees_with_the_estimator(page)
+        expect(page.locator("#verdict")).to_have_class("good")
+        expect(page.locator("html.stale")).to_have_count(0)
         running.stop()
         page.mouse.click(at[0] - 60, at[1])
         expect(page.locator("#banner")).to_contain_text("does not answer")
@@ -513,7 +624,7 @@ def test_an_empty_board_with_the_keyboard(visit):
     tab_to(page, "#clear")
     page.keyboard.press("Enter")
     expect(page.locator(".point")).to_have_count(0)
-    tab_to(page, "#board")
+    expect(page.locator("#board")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(".point:focus")).to_have_attribute("aria-label", re.compile("blue point 1 at 0, 0"))
     page.keyboard.press("ArrowLeft")
@@ -526,6 +637,24 @@ def test_an_empty_board_with_the_keyboard(visit):
     for _ in range(2):
         page.keyboard.press("Delete")
     expect(page.locator("#board")).to_be_focused()
+    page.keyboard.press("Control+z")
+    expect(page.locator(".point:focus")).to_have_count(1)
+
+
+def test_the_focus_stays_with_what_is_left(visit):
+    """Undo takes away the point in focus, or the last thing that can be undone: the keyboard goes on from a point."""
+    page = visit()
+    tab_to(page, ".point")
+    page.keyboard.press("Enter")
+    expect(page.locator(".point:focus")).to_have_attribute("aria-label", re.compile("point 41"))
+    page.keyboard.press("Control+z")
+    expect(page.locator(".point")).to_have_count(40)
+    expect(page.locator(".point:focus")).to_have_count(1)
+    page.keyboard.press("f")
+    page.focus("#undo")
+    page.keyboard.press("Enter")
+    expect(page.locator("#undo")).to_be_disabled()
+    expect(page.locator(".point:focus")).to_have_count(1)
 
 
 def test_what_is_read_aloud(visit):
@@ -718,6 +847,56 @@ def test_every_panel_is_neat(visit, viewport):
     page.check("input[name=source][value=notes]")
     until(page, "document.getElementById('alpha-hint').textContent.includes('8/7')")
     is_neat(page)
+
+
+#: Names that are wider than the box they are chosen in.
+CUT_NAMES = """() => ["first", "second"].map((id) => document.getElementById(id)).flatMap((box) =>
+  [...box.options].filter((option) => {
+  const alone = box.cloneNode();
+  alone.append(option.cloneNode(true));
+  alone.style.cssText = "position: absolute; flex: none; width: max-content; max-width: none";
+  box.parentElement.append(alone);
+  const width = alone.getBoundingClientRect().width;
+  alone.remove();
+  return width > box.getBoundingClientRect().width + 1;
+}).map((option) => option.text))"""
+
+
+@pytest.mark.parametrize("viewport", [PROJECTOR, PHONE], ids=["projector", "phone"])
+def test_algorithms_are_named_in_full(visit, viewport):
+    """No name is cut in the box it is chosen in, and the columns of the numbers keep apart."""
+    page = visit(viewport=viewport)
+    page.click("#tab-steps")
+    expect(page.locator("#steps-count")).to_have_text("0 / 200")
+    assert page.evaluate(CUT_NAMES) == []
+    boxes = {text: box for text, box in page.evaluate(TEXTS) if text in ("objective", "wrong")}
+    assert boxes["wrong"]["x"] - boxes["objective"]["x"] - boxes["objective"]["width"] > 8
+
+
+def test_marks_and_boxes_on_a_phone(visit):
+    """Each panel has its legend, and boxes to tick are large enough for a finger."""
+    page = visit(viewport=PHONE)
+    for tab in ("fit", "steps", "alpha"):
+        page.click(f"#tab-{tab}")
+        expect(page.locator(f"#legend-{tab}")).to_be_visible()
+        sizes = page.evaluate(
+            """[...document.querySelectorAll(".checks input, .check input")].filter((one) => one.checkVisibility())
+               .map((one) => [one.offsetWidth, one.offsetHeight, one.parentElement.offsetHeight])"""
+        )
+        assert len(sizes) >= 4
+        assert (np.array(sizes) >= [20, 20, 36]).all()
+
+
+@pytest.mark.parametrize("viewport", [PROJECTOR, PHONE], ids=["projector", "phone"])
+def test_nothing_moves_when_all_points_go(visit, viewport):
+    """Clear changes the words, and leaves the numbers and the panel where they are."""
+    page = visit(viewport=viewport)
+    where = """() => [...document.querySelectorAll("#board, #verdict, .facts, table")]
+      .map((one) => Math.round(one.getBoundingClientRect().top + scrollY))"""
+    before = page.evaluate(where)
+    page.click("#clear")
+    expect(page.locator("#verdict")).to_have_text("Add a point of each class.")
+    assert page.evaluate(where) == before
 
 
 @pytest.mark.parametrize("viewport", [PROJECTOR, PHONE], ids=["projector", "phone"])

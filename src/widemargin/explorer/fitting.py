@@ -58,7 +58,7 @@ def fit(body: dict[str, Any], overtaken: Callable[[], bool] = lambda: False) -> 
     answer: dict[str, Any] = {"hulls": {"positive": hull(X, y > 0), "negative": hull(X, y < 0)}}
     if not ((y > 0).any() and (y < 0).any()):
         missing = "each class" if not len(y) else "the orange class" if (y > 0).any() else "the blue class"
-        return answer | {"waiting": f"Add a point of {missing}: a line needs two classes to tell apart."}
+        return answer | {"waiting": f"Add a point of {missing}.", "more": "A line needs two classes to tell apart."}
     attention = Attention(overtaken)
     try:
         found = _certified(choice, X, y, attention) if MODELS[choice.model].loss else _online(choice, X, y)
@@ -83,7 +83,7 @@ def _certified(choice: Choice, X: Floats, y: Floats, attention: Attention) -> di
     )
     certificate = done.certificate
     line = _line(X, y, done.w, done.b)
-    answer = line | _proof(certificate, problem.loss) | {"iterations": done.iterations}
+    answer = line | _proof(certificate, problem.loss) | {"iterations": done.iterations, "tol": estimator.tol}
     answer["kinds"] = _kinds(line["xi"], certificate, problem.loss)
     if choice.model == "hard" and choice.bias:
         answer["nearest"] = [_mean(X, certificate.alpha, y > 0), _mean(X, certificate.alpha, y < 0)]

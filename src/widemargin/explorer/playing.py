@@ -96,7 +96,7 @@ ALGORITHMS = {
         drawn=False,
     ),
     "subgradient": Algorithm(
-        "Batch subgradient descent",
+        "Subgradient descent",
         "All points at once: a step of 1/(λt) against the subgradient.",
         lambda X, y, s: textbook.subgradient_descent(X, y, s.lam, len(s.draws), eta=1 / s.lam, power=1.0),
         drawn=False,
@@ -124,7 +124,7 @@ ALGORITHMS = {
         bias="either",
     ),
     "logistic": Algorithm(
-        "Logistic regression, gradient descent",
+        "Logistic, gradient descent",
         "All points pull, those on the wrong side most. On separable points w grows for ever.",
         lambda X, y, s: textbook.logistic_regression(
             X, y, len(s.draws), 4 / (_longest(X) + s.bias), fit_intercept=s.bias
@@ -135,7 +135,7 @@ ALGORITHMS = {
         drawn=False,
     ),
     "logistic_sgd": Algorithm(
-        "Logistic regression, SGD",
+        "Logistic, SGD",
         "One point at a time pulls at w with the probability that it is on the wrong side.",
         lambda X, y, s: textbook.logistic_regression_sgd(X, y, s.draws, 1 / _longest(X)),
         loss="logistic",

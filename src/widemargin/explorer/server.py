@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 import re
 import secrets
 import socket
@@ -94,7 +95,7 @@ def serve(port: int = 0, open_browser: bool = True, *, token: str | None = None)
     place = door.getsockname()[1]
     address = f"http://127.0.0.1:{place}/{token}/"
     config = uvicorn.Config(
-        build_app(token, place),
+        build_app(token, place, stopping=lambda: server.should_exit),
         lifespan="off",
         log_level="warning",
         access_log=False,
@@ -103,6 +104,8 @@ def serve(port: int = 0, open_browser: bool = True, *, token: str | None = None)
         ws="none",
     )
     server = uvicorn.Server(config)
+    log = logging.getLogger("uvicorn.error")
+    log.addFilter(is_running := lambda record: not server.should_exit)  # what Ctrl-C cuts off is no fault
     threading.Thread(target=_warm_up, daemon=True).start()
     try:
         print(
@@ -116,6 +119,7 @@ def serve(port: int = 0, open_browser: bool = True, *, token: str | None = None)
     except KeyboardInterrupt:  # uvicorn has closed its connections and hands the signal on
         print("\nstopped", flush=True)
     finally:
+        log.removeFilter(is_running)
         door.close()
 
 
@@ -143,14 +147,17 @@ def _warm_up() -> None:
         fit({**square, "model": model})
 
 
-def build_app(token: str, port: int) -> ASGIApp:
-    """The application, for requests to 127.0.0.1 or localhost at this port that know the token."""
+def build_app(token: str, port: int, *, stopping: Callable[[], bool] = lambda: False) -> ASGIApp:
+    """The application, for requests to 127.0.0.1 or localhost at this port that know the token.
+
+    Answers that are being computed are left once it is `stopping`.
+    """
     try:
         from starlette.applications import Starlette
         from starlette.routing import Route
     except ImportError as error:
         raise ImportError(MISSING) from error
-    answers = Answers()
+    answers = Answers(stopping)
     posts = {"fit": answers.fit, "steps": answers.steps, "hildreth": answers.hildreth, "code": answers.code}
     routes = [
         Route("/api/choices", _told(lambda: choices() | {"algorithms": algorithms(), "most": MOST_POINTS})),
@@ -198,7 +205,8 @@ class Guard:
 class Answers:
     """What is computed for the page, in worker threads; of a page's requests only the newest counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopping: Callable[[], bool]) -> None:
+        self._stopping = stopping
         self._newest: OrderedDict[str, int] = OrderedDict()
         self._limiter: CapacityLimiter | None = None
 
@@ -223,7 +231,10 @@ class Answers:
         from anyio import CapacityLimiter
         from anyio.to_thread import run_sync
 
-        overtaken = self._take_turn(body)
+        is_old = self._take_turn(body)
+
+        def overtaken() -> bool:
+            return self._stopping() or is_old()
 
         def work() -> dict[str, Any]:
             if overtaken():
@@ -232,7 +243,12 @@ class Answers:
 
         if self._limiter is None:  # belongs to the loop that runs
             self._limiter = CapacityLimiter(WORKERS)
-        return await run_sync(work, limiter=self._limiter)
+        try:
+            return await run_sync(work, limiter=self._limiter)
+        except OvertakenError:
+            if self._stopping():
+                raise RefusedError("not computed: the server was stopped", 503) from None
+            raise
 
     def _take_turn(self, body: dict[str, Any]) -> Callable[[], bool]:
         """Note that this request has come; how to ask whether a newer one has."""

@@ -1,7 +1,7 @@
 // The board: points, the line with its band, slacks, hulls, proofs. It draws what it is told and reports gestures.
 
 import { normal } from "./chance.js";
-import { Frame, round, ticks } from "./frame.js";
+import { Frame, cut, round, ticks } from "./frame.js";
 import { digits, make, pool, set } from "./svg.js";
 import { SPANS, point, tidy } from "./state.js";
 
@@ -158,8 +158,10 @@ export class Board {
       this.part(mark, "dot", kind === "inside");
       this.part(mark, "cross", kind === "wrong");
     });
-    for (const [id, mark] of this.marks) if (!alive.has(id)) { mark.g.remove(); this.marks.delete(id); }
+    const focused = document.activeElement, gone = [...this.marks].filter(([id]) => !alive.has(id));
+    for (const [id, mark] of gone) { mark.g.remove(); this.marks.delete(id); }
     if (this.current !== null && !alive.has(this.current)) this.current = null;
+    if ((focused === this.svg && count) || gone.some(([, mark]) => mark.g === focused)) this.home();
   }
 
   newMark(p) {
@@ -199,18 +201,24 @@ export class Board {
         const fact = facts.get(p.id);
         if (!isLate(fact) || !(square > 0)) continue;
         const way = (p.s * fact.xi) / square;
-        drawn.push([p, p.x + way * line.w[0], p.y + way * line.w[1]]);
+        drawn.push([[p.x, p.y], [p.x + way * line.w[0], p.y + way * line.w[1]], p.s > 0 ? "blue" : "orange"]);
       }
     }
-    pool(this.slacks, "line", drawn, ([p, x, y]) => ({
-      x1: round(frame.x(p.x)), y1: round(frame.y(p.y)), x2: round(frame.x(x)), y2: round(frame.y(y)),
-      class: p.s > 0 ? "blue" : "orange" }));
+    this.drawStraight(this.slacks, frame, drawn);
+  }
+
+  /** Lines from a place to another, each with its class. */
+  drawStraight(parent, frame, lines) {
+    const onBoard = ([from, to, look]) => {
+      const ends = cut([frame.x(from[0]), frame.y(from[1]), frame.x(to[0]), frame.y(to[1])], this.width, this.height);
+      return ends ? [[...ends.map(round), look]] : [];
+    };
+    pool(parent, "line", lines.flatMap(onBoard), ([x1, y1, x2, y2, look]) => ({ x1, y1, x2, y2, class: look }));
   }
 
   drawProof(frame, { nearest, proof }) {
     const pair = nearest?.[0] && nearest?.[1] && shows(this, "hulls") ? nearest : null;
-    pool(this.nearest, "line", pair ? [pair] : [], ([a, b]) =>
-      ({ x1: round(frame.x(a[0])), y1: round(frame.y(a[1])), x2: round(frame.x(b[0])), y2: round(frame.y(b[1])) }));
+    this.drawStraight(this.nearest, frame, pair ? [[...pair, null]] : []);
     const ray = ({ from, to, side, weight }) =>
       ({ d: `M${frame.at(from)}L${frame.at(to)}`, class: `ray ${side}`, "stroke-width": round(1 + 3.5 * weight), transform: null });
     const stand = (d, look, at) => ({ d, class: look, transform: `translate(${frame.at(at)})`, "stroke-width": null });
@@ -220,27 +228,29 @@ export class Board {
     pool(this.proof, "path", marks, (mark) => mark);
   }
 
-  /** α beside its point, where there is room: no label covers a point or another label. */
+  /** α beside its point, where there is room: no label covers a point or another label. A tag without room stands on its point. */
   drawLabels(frame, { facts, tags = new Map() }) {
     const points = this.store.points, wanted = [];
     for (const p of facts && shows(this, "alpha") ? points : []) {
       const fact = facts.get(p.id);
       if (fact?.supports) wanted.push([p, `α ${digits(fact.alpha, 3)}`]);
     }
-    const shown = wanted.length <= MOST_LABELS ? wanted : wanted.filter(([p]) => p.id === this.hovered || p.id === this.current);
-    for (const p of points) if (tags.has(p.id)) shown.push([p, tags.get(p.id)]);
+    const few = wanted.length <= MOST_LABELS ? wanted : wanted.filter(([p]) => p.id === this.hovered || p.id === this.current);
+    const shown = [...points.filter((p) => tags.has(p.id)).map((p) => [p, tags.get(p.id)]), ...few];
     const taken = points.map((p) => box(frame.x(p.x), frame.y(p.y), 22, 22)), drawn = [];
     for (const [p, text] of shown) {
       const width = 7 * text.length + 4, x = frame.x(p.x), y = frame.y(p.y);
       const away = tags.has(p.id) ? 28 : 22;
       const side = 15 + width / 2, slant = 12 + width / 2;
       const places = [[0, -away], [0, away], [side, 0], [-side, 0], [slant, -16], [-slant, -16], [slant, 16], [-slant, 16]];
+      if (tags.has(p.id)) places.push([0, 0]);
       for (const [dx, dy] of places) {
         const mine = box(x + dx, y + dy, width, 15);
         const isOut = mine.left < 2 || mine.top < 2 || mine.right > this.width - 2 || mine.bottom > this.height - 20;
-        if (isOut || taken.some((other) => meet(mine, other))) continue;
+        const isOnItsPoint = dx === 0 && dy === 0;
+        if (!isOnItsPoint && (isOut || taken.some((other) => meet(mine, other)))) continue;
         taken.push(mine);
-        drawn.push({ x: round(x + dx), y: round(y + dy + 4), text });
+        drawn.push({ x: round(x + dx), y: round(y + dy + 4), text, class: tags.has(p.id) ? "tag" : null });
         break;
       }
     }
@@ -364,6 +374,14 @@ export class Board {
     this.marks.get(id)?.g.focus({ preventScroll: true });
   }
 
+  /** The focus comes to the point that had it last, or to the first, or to the empty board. */
+  home() {
+    const { points } = this.store, p = points.find(({ id }) => id === this.current) ?? points[0];
+    if (!p) return set(this.svg, { tabindex: 0 }).focus({ preventScroll: true });
+    if (!this.marks.has(p.id)) this.newMark(p);
+    this.focus(p.id);
+  }
+
   tidy(value) { return tidy(clamp(value, -1e6, 1e6), this.store.view.span); }
 
   add(x, y, s) {
@@ -408,9 +426,9 @@ export class Board {
 
   remove(at) {
     const left = this.store.points.filter((_, k) => k !== at);
-    if (left.length) this.focus(left[Math.min(at, left.length - 1)].id);
-    else set(this.svg, { tabindex: 0 }).focus();
+    this.current = left[Math.min(at, left.length - 1)]?.id ?? null;
     this.store.change({ points: left });
+    this.home();
   }
 }
 

@@ -28,6 +28,19 @@ export class Frame {
   }
 }
 
+/** The part of a line from [x1, y1] to [x2, y2] that lies on or near a drawing of this size, or null: browsers bend lines whose
+ * ends are too far away. */
+export function cut([x1, y1, x2, y2], width, height) {
+  let [from, to] = [0, 1];
+  for (const [start, way, size] of [[x1, x2 - x1, width], [y1, y2 - y1, height]]) {
+    if (way === 0 && (start < -size || start > 2 * size)) return null;
+    const ends = way === 0 ? [0, 1] : [(-size - start) / way, (2 * size - start) / way].sort((a, b) => a - b);
+    [from, to] = [Math.max(from, ends[0]), Math.min(to, ends[1])];
+  }
+  const at = (share) => [x1 + share * (x2 - x1), y1 + share * (y2 - y1)];
+  return from < to ? [...at(from), ...at(to)] : null;
+}
+
 export const round = (value) => Math.round(value * 100) / 100;
 
 /** Round numbers from low to high, about `wanted` of them. */

@@ -38,7 +38,7 @@ const settle = (version) => {
   told = null;
   banner(null);
 };
-const connection = new Connection((text) => { told = null; banner(text); });
+const connection = new Connection((text) => { told = null; banner(text); draw(); });
 
 const checked = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
 const status = (text) => {
@@ -57,6 +57,9 @@ function draw() {
   waiting = true;
   requestAnimationFrame(() => {
     waiting = false;
+    const stale = (connection.lost || numbers.stale) && fitted?.version !== store.version;
+    document.documentElement.classList.toggle("stale", stale);
+    numbers.age(stale);
     board.draw(scene());
     document.documentElement.dataset.drawn = fitted?.version ?? -1;
   });
@@ -134,10 +137,12 @@ function fillSolvers() {
 
 let synced = "";
 function sync() {
-  const { model: name, solver, C, bias, tab, first, second, seed, steps: count, past, future, points } = store;
-  const now = [name, solver, C, bias, tab, first, second, seed, count, past.length, future.length, points.length > 0].join();
+  const { model: name, solver, C, bias, tab, first, second, seed, steps: count, past, future, points, preset: origin } = store;
+  const now = [name, solver, C, bias, tab, first, second, seed, count, past.length, future.length, points.length > 0, origin].join();
   if (now === synced) return; // a drag changes none of them
   synced = now;
+  const held = document.activeElement;
+  $("preset").value = origin;
   const model = choices.models[store.model];
   if ($("solver").dataset.model !== store.model) fillSolvers();
   $("model").value = store.model;
@@ -169,6 +174,7 @@ function sync() {
     $(`legend-${tab}`).hidden = !on;
   }
   steps.sync();
+  if (held.disabled) board.home();
 }
 
 const settled = debounce(() => {
@@ -198,7 +204,7 @@ function debounce(act, time) {
   return () => { clearTimeout(timer); timer = setTimeout(act, time); };
 }
 
-const start = (name) => { const found = preset(name); store.change(found); $("preset").value = name; };
+const start = (name) => store.change(preset(name));
 
 function listen() {
   const none = html("option", { value: "", disabled: true, selected: true }, "choose…");

@@ -2,6 +2,10 @@
 
 import { digits, html, say } from "./svg.js";
 
+/** The largest relative gap at which primal and dual are said to meet. */
+const MEET = 1e-6;
+const STALE = ["warn", "Not computed: the server does not answer.", ""];
+
 const FACTS = [
   ["w1", "w₁", "weight of x₁"],
   ["w2", "w₂", "weight of x₂"],
@@ -20,7 +24,7 @@ const COUNTS = [
 
 export class Numbers {
   constructor(root, verdict, why, soften) {
-    Object.assign(this, { verdict, why, soften, cells: {} });
+    Object.assign(this, { verdict, why, soften, cells: {}, fit: null, stale: false });
     const cell = (key) => (this.cells[key] = html("output", { "data-key": key, "aria-live": "off" }));
     const fact = ([key, name, hint]) => html("div", { title: hint }, html("dt", {}, name), html("dd", {}, cell(key)));
     const facts = html("dl", { class: "facts" }, ...FACTS.map(fact));
@@ -55,18 +59,26 @@ export class Numbers {
       [name.replace("c", "C"), ...rest].forEach((text, j) => say(cells[j], text));
     });
     say(this.foot, has ? effort(fit) : "");
-    this.tell(fit);
+    this.fit = fit;
+    this.tell();
+  }
+
+  /** Whether these are the numbers of points that have changed since. */
+  age(stale) {
+    if (this.stale === stale) return;
+    this.stale = stale;
+    this.tell();
   }
 
   /** One line on top, always in its place: the state of things. Longer words stand at the foot. */
-  tell(fit) {
-    const [kind, text, more] = sentence(fit);
+  tell() {
+    const [kind, text, more] = this.stale ? STALE : sentence(this.fit);
     const key = kind + text + more;
     if (this.said === key) return;
     this.said = key;
     this.verdict.className = kind;
     this.verdict.textContent = text;
-    const way = fit?.inseparable ? [html("button", { type: "button", class: "inline", onclick: this.soften }, "Use the soft margin")] : [];
+    const way = this.fit?.inseparable ? [html("button", { type: "button", class: "inline", onclick: this.soften }, "Use the soft margin")] : [];
     this.why.replaceChildren(...(more ? [html("p", {}, more, ...way)] : []));
   }
 }
@@ -80,9 +92,13 @@ function effort({ milliseconds, iterations, changes }) {
 function sentence(fit) {
   if (!fit) return ["quiet", "Computing…", ""];
   if (fit.error) return ["bad", fit.error, ""];
-  if (fit.waiting) return ["quiet", fit.waiting, ""];
+  if (fit.waiting) return ["quiet", fit.waiting, fit.more];
   if (fit.inseparable) return ["bad", "Impossible: no line separates these classes.", proofInWords(fit.inseparable)];
   if (fit.note) return ["warn", fit.note, fit.more ?? ""];
+  if (fit.kkt && fit.tol > MEET) {
+    const near = fit.tol.toExponential(0).replace("-", "−");
+    return ["good", `Within ${near} of the optimum, and proved.`, "A rough method stops there: the gap is at most this share of the dual."];
+  }
   if (fit.kkt) return ["good", "Optimal, and proved: primal and dual meet.", ""];
   const more = "Others would do as well. Which one comes out depends on the order of the points.";
   return ["good", "Found: a line without mistakes.", more];

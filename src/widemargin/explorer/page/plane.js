@@ -4,6 +4,8 @@ import { Frame, round, ticks } from "./frame.js";
 import { make, pool, set } from "./svg.js";
 
 const GRID = 40, ROUGH_GRID = 20;
+const EDGE = 9;
+const DOT = "M5.5 0A5.5 5.5 0 1 1-5.5 0A5.5 5.5 0 1 1 5.5 0Z", ARROW = "M9 0-7-7-3 0-7 7Z";
 const SHARES = [0.015, 0.05, 0.11, 0.19, 0.29, 0.41, 0.55, 0.7, 0.86];
 
 export class Plane {
@@ -18,7 +20,7 @@ export class Plane {
     this.path = make("polyline", { class: "path" }, svg);
     this.dots = make("g", { class: "dots" }, svg);
     this.best = make("path", { class: "best", d: "M-6 0H6M0-6V6", display: "none" }, svg);
-    this.now = make("circle", { class: "now", r: 5.5, display: "none" }, svg);
+    this.now = make("path", { class: "now", display: "none" }, svg);
   }
 
   view(view) { this.seen = view; }
@@ -60,15 +62,30 @@ export class Plane {
     pool(this.tickLabels, "text", [...labels.filter(([x, y]) => free(x, y)), ...names], ([x, y, t, anchor]) =>
       ({ x: round(x), y: round(y), text: t, "text-anchor": anchor }));
     const shown = path.slice(0, t + 1);
-    const far = (value) => Math.max(-1e5, Math.min(1e5, value));
-    const at = ([u, v]) => [far(frame.x(u)), far(frame.y(v))].map(round);
+    const at = ([u, v]) => this.within(1e5, frame.x(u), frame.y(v), frame).map(round);
     set(this.path, { points: shown.map((p) => at(p).join(",")).join(" ") });
     pool(this.dots, "circle", shown.length <= 60 ? shown.slice(0, -1) : [], (p) => ({ cx: at(p)[0], cy: at(p)[1], r: 2 }));
-    const last = shown.at(-1);
-    set(this.now, last ? { cx: at(last)[0], cy: at(last)[1], display: null } : { display: "none" });
+    set(this.now, shown.length ? { ...this.mark(shown.at(-1), frame), display: null } : { display: "none" });
     set(this.best, best ? { transform: `translate(${at(best).join(" ")})`, display: null } : { display: "none" });
     const corners = region?.map((p) => at(p).join(",")).join(" ");
     set(this.region, region ? { points: corners, display: null } : { display: "none" });
+  }
+
+  /** This place, or where the line to it from the origin comes so far out of the frame. */
+  within(out, x, y, frame) {
+    const [x0, y0] = [frame.x(0), frame.y(0)];
+    const share = (from, way, size) => Math.max(0, (way > 0 ? size + out - from : from + out) / Math.abs(way));
+    const least = Math.min(1, share(x0, x - x0, frame.width), share(y0, y - y0, frame.height));
+    return [x0 + least * (x - x0), y0 + least * (y - y0)];
+  }
+
+  /** Where the path has got to: a dot, or an arrow at the edge towards a place outside. */
+  mark([u, v], frame) {
+    const [x, y] = [frame.x(u), frame.y(v)], isInside = x >= 0 && x <= frame.width && y >= 0 && y <= frame.height;
+    if (isInside) return { d: DOT, transform: `translate(${round(x)} ${round(y)})` };
+    const turn = (Math.atan2(y - frame.y(0), x - frame.x(0)) * 180) / Math.PI;
+    const place = this.within(-EDGE, x, y, frame).map(round).join(" ");
+    return { d: ARROW, transform: `translate(${place}) rotate(${round(turn)})` };
   }
 }
 

@@ -63,5 +63,5 @@ export const PRESETS = {
 /** What a preset sets, ready for the store. */
 export function preset(name) {
   const [, make, { span, ...settings }] = PRESETS[name];
-  return { points: make(), solver: "auto", bias: true, ...settings, view: { cx: 0, cy: 0, span } };
+  return { preset: name, points: make(), solver: "auto", bias: true, ...settings, view: { cx: 0, cy: 0, span } };
 }

@@ -2,9 +2,11 @@
 
 export const START = {
   model: "soft", solver: "auto", C: 1, bias: true, view: { cx: 0, cy: 0, span: 8 }, points: [],
-  tab: "fit", first: "pegasos", second: "dual_cd", seed: 0, steps: 200,
+  tab: "fit", first: "pegasos", second: "dual_cd", seed: 0, steps: 200, preset: "",
 };
 const KEPT = ["points", "model", "solver", "C", "bias"];
+/** What comes back with them: the preset that the points are. */
+const BROUGHT = [...KEPT, "preset"];
 const MOST_UNDO = 300;
 let nextId = 1;
 
@@ -26,10 +28,13 @@ export class Store {
 
   onChange(listener) { this.listeners.push(listener); }
 
-  /** Change something. What can be undone goes on the history, a gesture (a drag) as one entry. */
+  /** Change something. What can be undone goes on the history, a gesture (a drag) as one entry. A view that changes with the
+   * points comes back with them; one that is zoomed alone stays. */
   change(change) {
-    const before = this.snapshot();
-    Object.assign(this, typeof change === "function" ? change(this) ?? {} : change);
+    const before = this.snapshot([...BROUGHT, "view"]), asked = typeof change === "function" ? change(this) ?? {} : change;
+    Object.assign(this, asked);
+    if (before.points !== this.points && !asked.preset) this.preset = "";
+    if (before.view === this.view) delete before.view;
     const kept = KEPT.some((key) => before[key] !== this[key]);
     if (kept) {
       this.version++;
@@ -40,7 +45,7 @@ export class Store {
     this.tell(kept);
   }
 
-  snapshot() { return Object.fromEntries(KEPT.map((key) => [key, this[key]])); }
+  snapshot(keys = BROUGHT) { return Object.fromEntries(keys.map((key) => [key, this[key]])); }
   push(entry) { this.past.push(entry); if (this.past.length > MOST_UNDO) this.past.shift(); }
   begin() { this.gesture = { before: this.snapshot(), changed: false }; }
   end() {
@@ -53,8 +58,9 @@ export class Store {
   redo() { this.travel(this.future, this.past); }
   travel(from, to) {
     if (!from.length || this.gesture) return;
-    to.push(this.snapshot());
-    Object.assign(this, from.pop());
+    const entry = from.pop();
+    to.push(this.snapshot(Object.keys(entry)));
+    Object.assign(this, entry);
     this.version++;
     this.tell(true);
   }

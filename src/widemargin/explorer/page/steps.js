@@ -13,15 +13,15 @@ export class Steps {
     const names = Object.entries(algorithms);
     const options = () => names.map(([name, one]) => html("option", { value: name }, one.title));
     this.first = html("select", { id: "first", onchange: () => store.change({ first: this.first.value }) }, ...options());
-    const nothing = html("option", { value: "" }, "nothing");
+    const nothing = html("option", { value: "" }, "nothing beside it");
     this.second = html("select", { id: "second", onchange: () => store.change({ second: this.second.value }) }, nothing, ...options());
     const number = (id, low, high) =>
       html("input", { id, type: "number", min: low, max: high, step: 1, onchange: () => store.change({ [id]: whole(this[id], low, high) }) });
     this.seed = number("seed", 0, 2 ** 31);
     this.steps = number("steps", 1, 2000);
     root.append(html("div", { class: "settings pair" },
-      html("label", { class: "field" }, html("i", { class: "swatch first" }), "Play ", this.first),
-      html("label", { class: "field" }, html("i", { class: "swatch second" }), "beside ", this.second)));
+      html("label", { class: "field" }, html("i", { class: "swatch first" }), unseen("Play"), this.first),
+      html("label", { class: "field" }, html("i", { class: "swatch second" }), unseen("Beside it"), this.second)));
     this.player = new Player(root, "steps", (t) => { this.t = t; this.show(); redraw(); });
     const more = html("div", { class: "settings more" },
       html("label", { class: "field", title: "Another seed draws the points in another order" }, "Seed ", this.seed),
@@ -152,6 +152,7 @@ export class Steps {
   }
 }
 
+const unseen = (text) => html("span", { class: "unseen" }, text);
 const stateAt = ({ i, w, b, height, mistakes }, t) =>
   ({ i: used(i[t]), w1: w[t][0], w2: w[t][1], b: b[t], objective: height[t], mistakes: mistakes[t] });
 const used = (i) => (i === null ? "all" : Array.isArray(i) ? i.map((k) => k + 1).join(", ") : String(i + 1));

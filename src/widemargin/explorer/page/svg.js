@@ -40,7 +40,8 @@ export function html(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A number in a few digits: 1.234, 1.2e−4; rounding is 0, unless one asks for two places, as for a gap. */
+/** A number in a few digits, at least two that count: 1.234, 0.035, 1.2e−4; rounding is 0, unless one asks for two places, as for
+ * a gap. */
 export function digits(value, places = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
@@ -49,6 +50,9 @@ export function digits(value, places = 4) {
   if (size < 1e-14 && places > 2) text = "0";
   else if (size === 0) text = "0";
   else if (size < 1e-3 || size >= 1e6) text = value.toExponential(1).replace("e+", "e");
-  else text = value.toFixed(Math.max(0, places - 1 - Math.max(0, Math.floor(Math.log10(size)))));
+  else {
+    const power = Math.floor(Math.log10(size));
+    text = value.toFixed(Math.max(0, places - 1 - Math.max(0, power), 1 - power));
+  }
   return text.replace(/-/g, "−");
 }
