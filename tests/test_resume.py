@@ -61,8 +61,8 @@ def test_a_stopped_run_goes_on_to_the_same_model(place, by, strike):
         assert not model.exists() or model.read_bytes() == whole
         assert "Traceback" not in said
         if by != signal.SIGKILL:
-            # Done, stopped, or before Python was there to listen. Stopped in the middle of some imports Python ends itself
-            # by SIGINT in spite of the exit code, which a shell reports as 130 too.
+            # Done, stopped, or before Python was there to listen. Stopped in the middle of some imports, Python ends
+            # itself by SIGINT in spite of the exit code, which a shell reports as 130 too.
             assert code in (0, 130, -by, -signal.SIGINT), said
     assert state.exists()
     assert finish(train(place, name)) == (0, "")
