@@ -55,7 +55,7 @@ export class Connection {
 /** Questions of one kind. While one is out, newer ones wait as one; one that takes long is overtaken. */
 export class Line {
   constructor(connection, path, build, receive) {
-    Object.assign(this, { connection, path, build, receive, wanted: false, out: null, turn: 0 });
+    Object.assign(this, { connection, path, build, receive, wanted: false, out: null, turn: 0, took: Infinity });
     this.tab = crypto.randomUUID();
     connection.lines.push(this);
   }
@@ -93,6 +93,7 @@ export class Line {
     }
     if (this.out !== mine) return;
     this.out = null;
+    this.took = reply ? performance.now() - mine.sent : Infinity;
     if (reply && reply.status !== 409) this.receive(reply.answer, body);
     if (this.wanted && !this.out && !this.connection.lost) this.send();
   }

@@ -105,6 +105,8 @@ function proofOf({ point, positive, positive_weights: u, negative, negative_weig
 
 const numbers = new Numbers($("numbers"), $("verdict"), $("why"), () => store.change({ model: "soft" }));
 let steps = null, alpha = null;
+const SOON = 50;
+let late = null;
 const fitLine = new Line(connection, "api/fit",
   () => {
     const { points, version, model } = store;
@@ -114,6 +116,8 @@ const fitLine = new Line(connection, "api/fit",
     [fit, fitted] = [answer, asked];
     numbers.show(fit, choices.models[asked.model].certified);
     if (!fit.error) settle(asked.version);
+    clearTimeout(late);
+    late = null;
     draw();
   });
 const stepsLine = new Line(connection, "api/steps",
@@ -187,7 +191,9 @@ let asked = { version: -1 };
 store.onChange(() => {
   document.documentElement.dataset.version = store.version;
   sync();
-  draw();
+  // In a drag the points wait for a fit that will be there soon, and are drawn with it; before a slow one they go ahead.
+  if (store.gesture && fitLine.took < SOON) late ??= setTimeout(() => { late = null; draw(); }, SOON);
+  else draw();
   settled();
   const extra = [store.tab, store.first, store.second, store.seed, store.steps].join();
   if (asked.version !== store.version) fitLine.ask();
