@@ -152,7 +152,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         at.above, at.below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
         if at.whole:
             at.whole_claim = claim
-        at.whole = claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
+        at.whole = now <= at.tol or claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
         if at.whole:  # the caller was not content, or the rows in play are solved far better than the others may be
             all_play()
         if claim <= at.tol:
