@@ -311,14 +311,12 @@ def _best_bias_of_lines(turns: Floats, y: Floats, c: Floats, near: float) -> flo
 
 def _close_by(turns: Floats, c: Floats, start: float, flat: float, near: float) -> tuple[float, Floats, Floats]:
     """The turns around `near` between which the slope passes 0, and the slope before them: to sort all takes longer."""
-    reach = 1e-3 * (1 + abs(near))
-    while reach < np.inf:
+    for reach in 1e-3 * (1 + abs(near)) * 30.0 ** np.arange(12):
         low, high = turns < near - reach, turns <= near + reach
         before, after = (start + float(np.sum(c, where=side)) for side in (low, high))
         if before < -flat and after > flat:
             inside = high & ~low
             return before, turns[inside], c[inside]
-        reach *= 30
     return start, turns, c
 
 

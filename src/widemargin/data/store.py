@@ -1,6 +1,6 @@
 """The store: rows on disk that train as if they were in memory.
 
-A directory of plain arrays, mapped into memory one part at a time, and `store.json`, which describes them:
+A directory of plain arrays, read part by part, and `store.json`, which describes them:
 
     x        the values: all of a dense matrix, the non-zeros of a sparse one
     columns  of the non-zeros, sparse only
@@ -60,7 +60,7 @@ class StoredRows(Rows):
 
     @cached_property
     def parts(self) -> tuple[slice, ...]:
-        """The stretches of rows that are mapped together: the parts of the store or, if it is small, all rows."""
+        """The stretches of rows that are at hand together: the parts of the store or, if it is small, all rows."""
         return (slice(0, self.n),) if self._is_small else self.stored
 
     @property

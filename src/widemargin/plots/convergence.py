@@ -109,7 +109,7 @@ class ConvergenceDisplay(Display):
             display.ax_.locator_params(axis="x", integer=True)
         if show == "values":
             display._near_the_optimum(max((one.dual for history in histories.values() for one in history), default=0.0))
-        what = "relative gap (primal − dual) / dual" if show == "gap" else "objective"
+        what = "relative gap\n(primal − dual) / dual" if show == "gap" else "objective"
         return display._explain("passes or steps" if over == "passes" else over, what)
 
     def _draw(self, times: Any, values: Any, label: str, look: dict[str, Any]) -> None:
