@@ -112,6 +112,34 @@ class Team {
     int members = 1;
 };
 
+// Where the threads of a team wait for each other. std::barrier sleeps at once, which takes longer than many a wait.
+class Meeting {
+   public:
+    explicit Meeting(int members) : members(members) {}
+
+    // Returns when all are here; the last to come does `last` first.
+    template <class Last>
+    void wait(Last last) {
+        const unsigned seen = round.load(std::memory_order_acquire);
+        if (arrived.fetch_add(1, std::memory_order_acq_rel) == members - 1) {
+            last();
+            arrived.store(0, std::memory_order_relaxed);
+            round.fetch_add(1, std::memory_order_release);
+            round.notify_all();
+        } else {
+            while (!soon([&] { return round.load(std::memory_order_acquire) != seen; })) round.wait(seen);
+        }
+    }
+    void wait() {
+        wait([] {});
+    }
+
+   private:
+    const int members;
+    alignas(128) std::atomic<int> arrived{0};
+    alignas(128) std::atomic<unsigned> round{0};
+};
+
 // Runs work(piece) once for every piece.
 template <class Work>
 void run_pieces(int pieces, int threads, Work work) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <cmath>
 #include <vector>
 
@@ -178,7 +177,7 @@ void gram_dense(const Rows& rows, const double* weight, const double* shift, boo
     const auto panel = [&](Index k, Index p) {  // where panel p of row k of the packed block begins
         return packed.data() + (((k / panel_rows) * panels + p) * panel_rows + k % panel_rows) * panel_width;
     };
-    std::barrier together(members);
+    Meeting meeting(members);
     team.run([&](int thread) {
         double* z = loose.data() + thread * stride;
         for (Index begin = 0; begin < count; begin += packed_rows) {
@@ -194,7 +193,7 @@ void gram_dense(const Rows& rows, const double* weight, const double* shift, boo
                     for (Index j = 0; j < panel_width; ++j) to[j] = root * z[p * panel_width + j];
                 }
             }
-            together.arrive_and_wait();
+            meeting.wait();
             for (Index k = 0; k < block; k += panel_rows) {
                 Index tile = 0;
                 for (Index p = 0; p < panels; ++p)
@@ -203,7 +202,7 @@ void gram_dense(const Rows& rows, const double* weight, const double* shift, boo
                             multiply_panels(panel(k, p), panel(k, q), std::min(panel_rows, block - k),
                                             sums.data() + (p * stride + q) * panel_width, stride);
             }
-            together.arrive_and_wait();
+            meeting.wait();
         }
     });
     for (Index j = 0; j < size; ++j)

@@ -88,7 +88,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             at.descent = iterate.state
             at.done = at.passes = iterate.iterations
             at.spent += 5e4 + iterate.visits * visit
-            at.trace.append((at.spent, iterate.claim))
+            at.trace.append((at.spent, _seen(iterate)))
             tried = len(at.trace) > FIRST and at.spent > second_order / 20
             if at.spent > second_order or (tried and _left(at.trace, tol) > second_order):
                 at.trying = False
@@ -134,6 +134,11 @@ def _cost_of_proximal_newton(problem: Problem) -> float:
     rows = problem.rows
     step = 2 * rows.nonzeros + 10 * rows.n + 0.05 * rows.d**3 + 3 * rows.d**2 + 2e5
     return 15 * step + 0.1 * operations(problem)
+
+
+def _seen(iterate: Iterate) -> float:
+    """The relative gap as the pass saw it, which falls more steadily than what the solver makes of it."""
+    return (iterate.primal - iterate.dual) / iterate.dual if iterate.dual > 0 else np.inf
 
 
 def _left(trace: list[tuple[float, float]], tol: float) -> float:

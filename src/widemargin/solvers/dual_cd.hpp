@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <numeric>
 #include <vector>
 
@@ -173,7 +172,7 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
     double gamma = 1;
 
     // The dual along the merged step is −(γ·first + γ²·second), exactly so if φ* is quadratic.
-    const auto choose_gamma = [&]() noexcept {
+    const auto choose_gamma = [&] {
         double first = 0, second = 0, ds = 0;
         for (const auto& shard : shards) {
             first += shard.changes.slope;
@@ -187,8 +186,7 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
         gamma = std::clamp(second > 0 ? -first / (2 * second) : 1.0, 1.0 / pass.shards, 1.0);
         pass.s += gamma * ds;
     };
-    std::barrier together(threads);
-    std::barrier merging(threads, choose_gamma);
+    Meeting meeting(threads);
     team.run([&](int thread) {
         for (Index round = 0; round < pass.rounds; ++round) {
             for (Index k = thread; k < pass.shards; k += threads) {
@@ -200,7 +198,7 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
                 visit_blocks<Loss>(rows, pass, pass.blocks * piece / pieces, pass.blocks * (piece + 1) / pieces,
                                    shard.w.data(), shard.s, shard.sight, &shard.changes);
             }
-            together.arrive_and_wait();
+            meeting.wait();
             for (Index part = thread; part < chunks; part += threads) {
                 double dot = 0, norm = 0;
                 for (auto j = static_cast<std::size_t>(part * chunk); j < static_cast<std::size_t>(std::min(rows.d, (part + 1) * chunk)); ++j) {
@@ -213,7 +211,7 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
                 along[static_cast<std::size_t>(part)] = dot;
                 square[static_cast<std::size_t>(part)] = norm;
             }
-            merging.arrive_and_wait();
+            meeting.wait(choose_gamma);
             for (Index part = thread; part < chunks; part += threads)
                 for (auto j = static_cast<std::size_t>(part * chunk); j < static_cast<std::size_t>(std::min(rows.d, (part + 1) * chunk)); ++j) {
                     pass.w[j] += gamma * delta[j];
@@ -223,7 +221,7 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
                 for (Index k = thread; k < pass.shards; k += threads)
                     for (const auto& [row, before] : shards[static_cast<std::size_t>(k)].changes.rows)
                         pass.alpha[row] = before + gamma * (pass.alpha[row] - before);
-            together.arrive_and_wait();
+            meeting.wait();
         }
     });
     for (const auto& shard : shards) {

@@ -31,9 +31,9 @@ BALANCE = 1 / 30
 #: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
 BLOCK, BLOCKS = 16, 2000
 #: Data with more non-zeros in play than this is cut into two shards that run side by side.
-MANY = 1_000_000
+MANY = 100_000
 #: Shards are merged at most this often per pass.
-ROUNDS = 32
+ROUNDS = 64
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
 RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
