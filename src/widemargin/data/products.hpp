@@ -112,8 +112,7 @@ void scores(const Rows& rows, const double* w, double* out, int threads) {
 template <class Rows>
 void square_norms(const Rows& rows, double* out, int threads) {
     each_block(rows, threads, [&](Index begin, Index end) {
-        std::fill(out + begin, out + end, 0.0);
-        for (Index i = begin; i < end; ++i) rows.each(i, [&](Index, double x) { out[i] += x * x; });
+        for (Index i = begin; i < end; ++i) out[i] = rows.square(i);
     });
 }
 

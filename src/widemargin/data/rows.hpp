@@ -1,6 +1,6 @@
 // ROWS: one way to walk over the rows of X, whatever X is made of.
 //
-// A kernel is written once against `dot`, `add` and `each` (from a given non-zero on); the storage is chosen at compile time. Sums run in double
+// A kernel is written once against `dot`, `square`, `add` and `each` (from a given non-zero on); the storage is chosen at compile time. Sums run in double
 // precision whatever the storage, so float32 data trains as accurately as its values allow.
 #pragma once
 
@@ -34,6 +34,14 @@ struct Contiguous {
         return sum;
     }
 
+    double square(Index i) const {
+        const T* row = x + i * stride;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Index j = 0; j < d; ++j) sum += static_cast<double>(row[j]) * static_cast<double>(row[j]);
+        return sum;
+    }
+
     void add(Index i, double scale, double* w) const {
         const T* row = x + i * stride;
 #pragma omp simd
@@ -63,6 +71,12 @@ struct Strided {
         return sum;
     }
 
+    double square(Index i) const {
+        double sum = 0;
+        each(i, [&](Index, double value) { sum += value * value; });
+        return sum;
+    }
+
     void add(Index i, double scale, double* w) const {
         each(i, [&](Index j, double value) { w[j] += scale * value; });
     }
@@ -88,17 +102,26 @@ struct Csr {
     Index n, d;
 
     double dot(Index i, const double* w) const {
+        return sum(i, [&](Index k) { return w[columns[k]] * static_cast<double>(x[k]); });
+    }
+
+    double square(Index i) const {
+        return sum(i, [&](Index k) { return static_cast<double>(x[k]) * static_cast<double>(x[k]); });
+    }
+
+    // Four running sums: the additions of one would wait for each other longer than for memory.
+    template <class Term>
+    [[gnu::always_inline]] double sum(Index i, Term term) const {
         const Index end = starts[i + 1];
         Index k = starts[i];
-        // Four running sums: the additions of one would wait for each other longer than for memory.
         double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
         for (; k + 4 <= end; k += 4) {
-            s0 += w[columns[k]] * static_cast<double>(x[k]);
-            s1 += w[columns[k + 1]] * static_cast<double>(x[k + 1]);
-            s2 += w[columns[k + 2]] * static_cast<double>(x[k + 2]);
-            s3 += w[columns[k + 3]] * static_cast<double>(x[k + 3]);
+            s0 += term(k);
+            s1 += term(k + 1);
+            s2 += term(k + 2);
+            s3 += term(k + 3);
         }
-        for (; k < end; ++k) s0 += w[columns[k]] * static_cast<double>(x[k]);
+        for (; k < end; ++k) s0 += term(k);
         return (s0 + s1) + (s2 + s3);
     }
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight
 
 from widemargin import training
@@ -86,12 +87,14 @@ class CertifiedClassifier(LinearClassifier):
     def problems(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[NDArray[Any], list[Problem]]:
         """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
         self._check_parameters()
-        X, y = self._read(X, y)
+        X, y = self._read(X, y, finite=False)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if (weights < 0).any():
             at = int(np.argmax(weights < 0))
             raise ValueError(f"sample_weight[{at}] is {weights[at]:g}; weights must be at least 0")
         rows = X.with_threads(self._threads()) if isinstance(X, Rows) else Rows(X, self._threads())
+        if not np.isfinite(rows.square_norms).all():  # training asks for them anyhow
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         return self._task().problems(rows, y, weights)
 
     def _check_parameters(self) -> None:

@@ -65,8 +65,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         right = len(shape) == 2 and shape[0] > 0 and shape[1] == self.coef_.shape[1]
         return right and dtype in (np.float64, np.float32)
 
-    def _read(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, NDArray[Any]]:
-        """X as the kernels take it and y as an array, or an error that says what is wrong with them."""
+    def _read(self, X: Any, y: Any, *, reset: bool = True, finite: bool = True) -> tuple[Any, NDArray[Any]]:
+        """X as the kernels take it and y as an array, or an error that says what is wrong with them.
+
+        Whether all of X is `finite` is left to the caller if he can tell with less than a walk over all of it.
+        """
         if isinstance(X, Rows):  # of a store, where they were checked
             y = column_or_1d(y)
             check_consistent_length(X, y)
@@ -75,7 +78,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             check_classification_targets(y)
             return X, y
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=True, reset=reset
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            accept_large_sparse=True,
+            ensure_all_finite=finite,
+            reset=reset,
         )
         check_classification_targets(y)
         return X, y
