@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from oracles import make_problem, noisy, text_like
-from widemargin import LeastSquaresClassifier, LinearSVM, LogisticRegression, path
+from widemargin import LeastSquaresClassifier, LinearSVM, LogisticRegression, one_against_rest, path
 from widemargin.data import Rows
 from widemargin.solvers import SOLVERS, Start
 from widemargin.training import fit
@@ -102,8 +102,9 @@ def test_a_nearby_start_saves_newton_steps():
     assert warm.iterations < fit(problem, solver="interior_point", tol=1e-6).iterations
 
 
-def test_classes_side_by_side_give_the_same_bits():
+def test_classes_side_by_side_give_the_same_bits(monkeypatch):
     """One class per thread or one after the other."""
+    monkeypatch.setattr(one_against_rest, "LITTLE", 0)
     X, y = load_digits(return_X_y=True)
     one, four = (LinearSVM(0.1, n_jobs=jobs).fit(X / 16, y) for jobs in (1, 4))
     assert (one.coef_ == four.coef_).all()
@@ -113,6 +114,7 @@ def test_classes_side_by_side_give_the_same_bits():
 @pytest.mark.parametrize("failing", [0, 1])
 def test_an_error_ends_all_classes(monkeypatch, failing):
     """No class goes on training when another has failed: here for ever, if it were not told to stop."""
+    monkeypatch.setattr(one_against_rest, "LITTLE", 0)
     X, y = load_digits(return_X_y=True)
     solve, order = SOLVERS["dual_cd"].solve, itertools.count()
 

@@ -157,8 +157,8 @@ auto gram(const Rows& rows, Vector weight, std::optional<Vector> shift, bool bor
 nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
                        Array<double> w, double b, double s, double inverse_rho, Array<Index> active, Index actives,
                        Array<const Index> order, Index block, double shrink_above, double shrink_below, Array<unsigned char> slow,
-                       double slow_from, double share, Index times, Index many, double enough, int shards, int rounds,
-                       int threads) {
+                       double slow_from, double share, Index times, Index many, double proof, double enough_gap,
+                       Index enough_visits, int shards, int rounds, int threads) {
     need(y.size(), rows.n(), "y");
     need(c.size(), rows.n(), "c");
     need(norms.size(), rows.n(), "norms");
@@ -174,15 +174,17 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
                     slow_from, shards, rounds, threads};
     wm::Sight sight;
     Index visits = 0;
+    double before = 0;
     {
         nb::gil_scoped_release release;
         sight = with_loss(loss, [&](auto chosen) {
             return rows.visit([&](const auto& x) {
-                return wm::dual_cd_pass<decltype(chosen)>(x, pass, wm::Again{share, times, many}, enough, visits);
+                return wm::dual_cd_pass<decltype(chosen)>(x, pass, {share, times, many}, proof, {enough_gap, enough_visits},
+                                                          visits, before);
             });
         });
     }
-    return nb::make_tuple(pass.b, pass.s, sight.gap, sight.largest, sight.smallest, pass.actives, visits);
+    return nb::make_tuple(pass.b, pass.s, sight.gap, before, sight.largest, sight.smallest, pass.actives, visits);
 }
 
 double conjugates(const std::string& loss, Vector alpha, Vector c, int threads) {
@@ -517,7 +519,7 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(),
           "actives"_a, "order"_a, "block"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
-          "slow_from"_a, "share"_a, "times"_a, "many"_a, "enough"_a, "shards"_a, "rounds"_a, "threads"_a);
+          "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a, "shards"_a, "rounds"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("follow_curve", &follow_curve, "loss"_a, "m"_a, "dm"_a, "t"_a, "c"_a, nb::arg("alpha").noconvert(),
           nb::arg("weights").noconvert(), "threads"_a);

@@ -74,11 +74,13 @@ def dual_cd_pass(
     share: float,
     times: int,
     many: int,
-    enough: float,
+    proof: float,
+    enough_gap: float,
+    enough_visits: int,
     shards: int,
     rounds: int,
     threads: int,
-) -> tuple[float, float, float, float, float, int, int]: ...
+) -> tuple[float, float, float, float, float, float, int, int]: ...
 def conjugates(loss: str, alpha: Floats, c: Floats, threads: int) -> float: ...
 def follow_curve(
     loss: str, m: Floats, dm: Floats, t: float, c: Floats, alpha: Floats, weights: Floats, threads: int

@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 
 #: Solvers that keep a large part of the Gram matrix.
 HEAVY = ("hildreth", "qp", "smo")
+#: Non-zeros from which on classes are trained side by side.
+LITTLE = 500_000
 
 
 @dataclass(frozen=True)
@@ -154,17 +156,18 @@ class OneAgainstRest:
                         error.add_note(f"This is for the class {classes[k]} against the rest.")
                     raise
 
-        if len(problems) == 1 or keep is not None:
+        # Lines of progress would run into each other, some solvers hold too much to have it several times, and fits of
+        # little data would wait for each other's Python.
+        alone = verbose or self.solver in HEAVY or problems[0].rows.nonzeros < LITTLE
+        workers = 1 if alone else min(threads, len(problems))
+        if workers == 1 or keep is not None:
             for k in range(len(done), len(problems)):
                 done.append(fit(k))
                 if done[-1].interrupted and len(problems) > 1:
                     raise KeyboardInterrupt  # it is not done, and must not be kept as if it were
             return done
-        # Lines of progress would run into each other, and some solvers hold too much to have it several times.
-        workers = 1 if verbose or self.solver in HEAVY else min(threads, len(problems))
-        if workers > 1:  # one thread for each; the bits do not depend on it
-            alone = problems[0].rows.with_threads(1)
-            problems = [replace(problem, rows=alone) for problem in problems]
+        rows = problems[0].rows.with_threads(1)  # one thread for each; the bits do not depend on it
+        problems = [replace(problem, rows=rows) for problem in problems]
         with training.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             fits = [pool.submit(fit, k) for k in range(len(problems))]
             try:  # the first to fail ends them all, whichever class it is

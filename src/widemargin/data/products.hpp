@@ -135,7 +135,6 @@ void combine(const Rows& rows, const double* v, double* out, int threads) {
 
 // Eight columns of a block of rows lie together in a panel; a tile of the Gram matrix is the product of two panels.
 inline constexpr Index panel_width = 8, panel_rows = 128, packed_numbers = 1 << 18;
-using Four = double __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
 
 // tile += pᵀq over `count` rows of two panels; half a tile at a time, so that its sums stay in registers.
 inline void multiply_panels(const double* p, const double* q, Index count, double* tile, Index stride) {

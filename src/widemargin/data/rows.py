@@ -112,7 +112,7 @@ def cores_at_hand() -> int:
 
 def _worth(threads: int, numbers: int) -> int:
     """As many threads as pay: waking one takes as long as reading a few ten thousand numbers."""
-    return threads if numbers >= 100_000 else 1
+    return threads if numbers >= 250_000 else 1
 
 
 def _checked(X: Any, threads: int) -> tuple[NDArray[np.integer], NDArray[np.integer], bool]:

@@ -6,8 +6,10 @@ takes the same path everywhere.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -143,11 +145,12 @@ def _seen(iterate: Iterate) -> float:
 
 def _left(trace: list[tuple[float, float]], tol: float) -> float:
     """What coordinate descent will still cost if the gap goes on falling as it did over the second half of its work."""
-    (spent, claim), earlier = trace[-1], [(at, then) for at, then in trace[:-1] if np.isfinite(then)]
+    spent, claim = trace[-1]
     if claim <= tol:
         return 0.0
-    if not earlier or np.isinf(claim):
+    half = bisect_right(trace, spent / 2, key=itemgetter(0)) - 1
+    earlier = next((one for one in trace[half:-1] if np.isfinite(one[1])), None)
+    if earlier is None or np.isinf(claim):
         return np.inf
-    half, before = next((one for one in reversed(earlier) if one[0] <= spent / 2), earlier[0])
-    rate = np.log(before / claim) / (spent - half)
+    rate = np.log(earlier[1] / claim) / (spent - earlier[0])
     return float(np.log(claim / tol) / rate) if rate > 0 else np.inf

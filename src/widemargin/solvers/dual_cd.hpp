@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "../data/rows.hpp"
@@ -241,6 +242,14 @@ Sight sweep(const Rows& rows, DualCd& pass) {
     return sight;
 }
 
+// The blocks of the rows still in play, in a new order.
+inline void reorder(DualCd& pass, std::vector<Index>& order, std::minstd_rand& random) {
+    pass.blocks = (pass.actives + pass.block - 1) / pass.block;
+    std::erase_if(order, [&](Index block) { return block >= pass.blocks; });
+    for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random() % k]);
+    pass.order = order.data();
+}
+
 // Visits of rows that are slow to settle, as the pass before has marked them: until their gradients are less than
 // `share` of the largest, at most `times`, and at no more than twice the work of that pass; in shards as long as they are
 // `many`. If they are more than half of the rows in play, the next pass will do.
@@ -250,8 +259,9 @@ struct Again {
 };
 
 template <class Loss, class Rows>
-Index sweep_again(const Rows& rows, DualCd& pass, const Again& again, double largest) {
+Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double largest, double& s) {
     std::vector<Index> slow, order(pass.order, pass.order + pass.blocks);
+    std::minstd_rand random;
     for (Index k = 0; k < pass.actives; ++k)
         if (pass.slow[pass.active[k]]) slow.push_back(pass.active[k]);
     const Index most = pass.actives;
@@ -262,27 +272,43 @@ Index sweep_again(const Rows& rows, DualCd& pass, const Again& again, double lar
     const int shards = pass.shards;
     Index visits = 0;
     for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
-        pass.blocks = (pass.actives + pass.block - 1) / pass.block;
-        std::erase_if(order, [&](Index block) { return block >= pass.blocks; });
-        pass.order = order.data();
+        reorder(pass, order, random);
         pass.shards = pass.actives >= again.many ? shards : 1;
         visits += pass.actives;
         sweep<Loss>(rows, pass);
     }
+    s = pass.s;
     return visits;
 }
 
-// A pass over the rows in play and, unless the gap is at most `enough`, more visits of those that are slow to settle.
-// Between the two b takes over what s/ρ says. Returns what the pass saw; `visits` counts all.
+// When passes over ever fewer rows end: at a gap of those in play, or after so many visits.
+struct Enough {
+    double gap;
+    Index visits;
+};
+
+// A pass over the rows in play and, unless the gap is at most `proof`, more visits of those that are slow to settle.
+// Between the two b takes over what s/ρ says. As many such passes as are cheap. Returns what the last one saw, and in
+// `before` the gap that the one before saw, 0 if there was none; `visits` counts all.
 template <class Loss, class Rows>
-Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double enough, Index& visits) {
-    visits = pass.actives;
-    const Sight sight = sweep<Loss>(rows, pass);
-    pass.b += pass.s * pass.inverse_rho;
-    if (Loss::shrinks && again.times > 0 && std::abs(sight.gap) > enough) {
-        DualCd more = pass;
-        visits += sweep_again<Loss>(rows, more, again, std::max(sight.largest, -sight.smallest));
-        pass.s = more.s;
+Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Index& visits,
+                   double& before) {
+    std::vector<Index> order(pass.order, pass.order + pass.blocks);
+    std::minstd_rand random;
+    Sight sight;
+    for (visits = 0, before = 0;; reorder(pass, order, random)) {
+        visits += pass.actives;
+        sight = sweep<Loss>(rows, pass);
+        pass.b += pass.s * pass.inverse_rho;
+        if (!Loss::shrinks) break;
+        const double worst = std::max(sight.largest, -sight.smallest);
+        if (again.times > 0 && std::abs(sight.gap) > proof) visits += sweep_again<Loss>(rows, pass, again, worst, pass.s);
+        if (pass.actives == 0 || visits + pass.actives > enough.visits || std::abs(sight.gap) <= enough.gap) break;
+        before = std::abs(sight.gap);
+        pass.shrink_above = sight.largest > 0 ? sight.largest : inf;
+        pass.shrink_below = sight.smallest < 0 ? sight.smallest : -inf;
+        pass.slow_from = again.share * worst;
+        if (pass.actives < again.many) pass.shards = 1;
     }
     return sight;
 }

@@ -31,9 +31,9 @@ BALANCE = 1 / 30
 #: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
 BLOCK, BLOCKS = 16, 2000
 #: Data with more non-zeros in play than this is cut into two shards that run side by side.
-MANY = 100_000
-#: Shards are merged at most this often per pass.
-ROUNDS = 64
+MANY = 250_000
+#: Shards are merged at most this often per pass, and not before each has seen so many non-zeros.
+ROUNDS, BETWEEN = 64, 10_000
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
 RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
@@ -100,18 +100,19 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     nonzeros_per_row = rows.nonzeros / rows.n
     block = int(np.clip(len(live) // BLOCKS, 1, BLOCK))
     many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
-    again = AGAIN
+    again, most, parts = AGAIN, len(live), np.zeros(1, int)
     if len(rows.parts) > 1:  # the other core reads the next part, and slow rows of one part wait for those of others
-        many, again = rows.n + 1, 0
+        many, again, most = rows.n + 1, 0, 0
     while at.visited < PASSES * len(live):
         at.iteration += 1
-        playing, gap, largest, smallest, visits = int(at.actives.sum()), 0.0, -np.inf, np.inf, 0
-        parts = order.permutation(len(rows.parts)) if len(rows.parts) > 1 else np.zeros(1, int)
+        playing, gap, before, largest, smallest, visits = int(at.actives.sum()), 0.0, 0.0, -np.inf, np.inf, 0
+        if len(rows.parts) > 1:
+            parts = order.permutation(len(rows.parts))
         for k, part in rows.walk(parts[at.actives[parts] > 0].tolist()):
             here, mine = rows.parts[k], int(at.actives[k])
             in_play = mine * nonzeros_per_row
             shards = 2 if mine >= many else 1
-            at.b, at.s, seen, highest, lowest, at.actives[k], visited = _core.dual_cd_pass(
+            at.b, at.s, seen, before, highest, lowest, at.actives[k], visited = _core.dual_cd_pass(
                 loss.name,
                 part.core,
                 problem.y[here],
@@ -134,8 +135,10 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
                 again,
                 many,
                 at.tol * at.dual * mine / playing,
+                at.dual * max(at.tol, RETURN * at.whole_claim) if at.dual > 0 else 0.0,
+                most,
                 shards,
-                int(np.clip(in_play / (8 * rows.d * shards), 1, ROUNDS)),
+                min(max(int(in_play / (shards * max(8 * rows.d, BETWEEN))), 1), ROUNDS),
                 rows.threads,
             )
             gap, visits = gap + seen, visits + visited
@@ -145,6 +148,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         if at.unseen >= len(live):  # the dual costs O(n): no more often than a pass's worth of rows
             at.dual, at.unseen = _dual(problem, at.alpha, at.w), 0
         claim = abs(gap) / at.dual if at.dual > 0 else np.inf
+        at.before = before / at.dual if before and at.dual > 0 else at.before
         # The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
         fall = min(1.0, max(0.1, claim / at.before)) if 0 < at.before < np.inf and at.trusted else 1.0
         now = claim * fall
