@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import importlib
 import json
 import os
 import zlib
@@ -12,8 +13,9 @@ import scipy.sparse as sp
 
 from oracles import make_problem, noisy, text_like
 from widemargin import LinearSVM
-from widemargin.data import Rows, store, store_writer
+from widemargin.data import Rows, memory, store, store_writer
 from widemargin.data.dataset import DataError, Dataset
+from widemargin.data.kept_rows import KeptRows
 from widemargin.losses import LOSSES
 from widemargin.problem import Problem
 from widemargin.solvers import SOLVERS
@@ -140,6 +142,72 @@ def test_a_stored_fit_goes_on_with_the_same_bits(tmp_path):
     whole = fit(problem, tol=1e-6, keep=lambda state: states.append(state()))
     again = fit(problem, tol=1e-6, resumed=states[len(states) // 2])
     assert again.w.tobytes() == whole.w.tobytes()
+
+
+@pytest.mark.parametrize("room", [0, 1, 300, 10**6])
+def test_rows_of_several_parts_are_kept_while_there_is_room(stored, room):
+    """Every third row of each part: those that fit, and no more."""
+    X, _, found = stored
+    rows, kept, wanted = found.X, KeptRows(found.X.d, room), []
+    for k, part in rows.walk(range(len(rows.parts))):
+        chosen = np.arange(0, part.n, 3)
+        kept.add(part, chosen, rows.parts[k].start)
+        wanted.append(chosen + rows.parts[k].start)
+    index, given = kept.index, dense(X)[order_of(found)]
+    lengths = np.diff(rows.X.indptr) if rows.sparse else np.full(rows.n, rows.d)
+    assert lengths[index].sum() <= room
+    assert set(index) <= set(np.concatenate(wanted))
+    if room == 10**6:
+        assert (index == np.concatenate(wanted)).all()
+    if len(index):
+        assert (dense(kept.rows(1).X) == given[index]).all()
+    else:
+        assert room < lengths[np.concatenate(wanted)].min()
+
+
+def test_rows_that_are_kept_save_passes(stored, monkeypatch):
+    """Slow rows of all parts are solved together between two walks over the parts."""
+    found = stored[2]
+    problem = Problem(found.X, found.y.astype(float), np.full(found.X.n, 10.0), LOSSES["hinge"])
+    with_them = fit(problem, solver="dual_cd", tol=1e-4)
+    monkeypatch.setattr(importlib.import_module("widemargin.solvers.dual_cd"), "KEPT", 0.0)
+    without = fit(problem, solver="dual_cd", tol=1e-4)
+    assert with_them.certificate.relative_gap <= 1e-4
+    assert with_them.iterations < without.iterations
+
+
+@pytest.mark.parametrize("free", [0, 1 << 40])
+def test_a_store_larger_than_memory_is_read_past_the_cache(stored, monkeypatch, free):
+    """Where the file system can do that; what is read is the same."""
+    X, _, found = stored
+    monkeypatch.setattr(store, "free_memory", lambda: free)
+    w = np.linspace(-1, 1, found.X.d)
+    assert found.X.scores(w) == pytest.approx((dense(X) @ w)[order_of(found)])
+    flags = {bool(fcntl.fcntl(one, fcntl.F_GETFL) & os.O_DIRECT) for one in found.X.files.of.values()}
+    assert flags == {False} if free else len(flags) == 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "name", "limit", "free"),
+    [
+        ("0::/a/b\n", "v2/a/b/memory.max", "1000", 1000),
+        ("0::/a/b\n", "v2/a/memory.max", "3000", 3000),
+        ("0::/elsewhere\n", "v2/memory.max", "max", 4096),
+        ("7:cpu,memory:/a\n8:pids:/\n", "v1/a/memory.limit_in_bytes", "2000", 2000),
+        ("7:memory:/a\n", "v1/a/memory.limit_in_bytes", "9223372036854771712", 4096),
+    ],
+)
+def test_free_memory_heeds_control_groups(tmp_path, monkeypatch, groups, name, limit, free):
+    """Of both versions, those that hold the process's own group included."""
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 4 kB\n")
+    (tmp_path / "cgroup").write_text(groups)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(limit + "\n")
+    monkeypatch.setattr(memory, "INFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "GROUPS", tmp_path / "cgroup")
+    limits = {"": (tmp_path / "v2", "memory.max"), "memory": (tmp_path / "v1", "memory.limit_in_bytes")}
+    monkeypatch.setattr(memory, "LIMITS", limits)
+    assert memory.free_memory() == free
 
 
 def test_text_labels_and_names_are_kept(tmp_path):

@@ -80,6 +80,7 @@ def dual_cd_pass(
     shards: int,
     rounds: int,
     threads: int,
+    spare: Floats,
 ) -> tuple[float, float, float, float, float, float, int, int]: ...
 def conjugates(loss: str, alpha: Floats, c: Floats, threads: int) -> float: ...
 def follow_curve(

@@ -202,26 +202,9 @@ def fingerprint(path: str) -> dict[str, Any]:
 
 
 def _too_large(path: str) -> bool:
+    from widemargin.data.memory import free_memory
+
     if not os.path.isfile(path):
         return False
     size = os.path.getsize(path) * (UNPACKED if Path(path).suffix.lower() in COMPRESSED else 1)
     return size > SHARE * free_memory()
-
-
-def free_memory() -> float:
-    """Bytes that this process may still use."""
-    limits = []
-    try:
-        import resource
-
-        limits += [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-    except ImportError:
-        pass
-    limits = [limit for limit in limits if limit > 0]
-    for place, pattern in (("/proc/meminfo", "MemAvailable:"), ("/sys/fs/cgroup/memory.max", "")):
-        try:
-            words = next(line for line in Path(place).read_text().splitlines() if line.startswith(pattern)).split()
-            limits.append(int(words[1]) * 1024 if pattern else int(words[0]))
-        except (OSError, ValueError, StopIteration):
-            continue
-    return float(min(limits, default=1 << 62))

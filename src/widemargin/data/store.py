@@ -19,9 +19,9 @@ import mmap
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from widemargin import _core
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.encoding import Encoding
+from widemargin.data.memory import free_memory
 from widemargin.data.rows import Rows
 
 Floats = NDArray[np.float64]
@@ -39,6 +40,8 @@ Floats = NDArray[np.float64]
 FORMAT, VERSION = "widemargin store", 1
 #: A store of so many bytes is mapped as a whole: a pass over all rows beats passes over parts.
 SMALL = 1 << 28
+#: What is read straight from the disk begins at a multiple of this, in the file and in memory.
+PAGE = mmap.ALLOCATIONGRANULARITY
 #: The arrays that have checksums.
 CHECKED = ("x", "columns", "lengths")
 
@@ -65,25 +68,36 @@ class StoredRows(Rows):
 
     @property
     def _is_small(self) -> bool:
-        return len(self.stored) == 1 or sum(self.files.size(name) for name in self.files.of) <= SMALL
+        return len(self.stored) == 1 or self._bytes <= SMALL
+
+    @property
+    def _bytes(self) -> int:
+        return sum(self.files.size(name) for name in self.files.of)
 
     @cached_property
     def _whole(self) -> Rows:
         return Rows(self.X, self.threads)
 
     def walk(self, order: Iterable[int]) -> Iterator[tuple[int, Rows]]:
-        """Each of these parts in this order, with its rows; a thread reads the next one meanwhile."""
+        """Each of these parts in this order, with its rows, which are gone when the next one is asked for.
+
+        A thread reads the next part meanwhile, to where the one before lay: fresh memory costs more than the disk.
+        """
         if self._is_small:
             yield from ((k, self._whole) for k in order)
             return
-        queue = list(order)
+        queue, rooms = list(order), [_Room(), _Room()]
+        self.files.pass_by_the_cache_if(self._bytes > free_memory())
         with ThreadPoolExecutor(1) as reader:
-            coming = [reader.submit(self._part, k, self._read) for k in queue[:1]]
+
+            def read(at: int) -> list[Future[Rows]]:
+                return [reader.submit(self._part, k, partial(self._read, rooms[at % 2])) for k in queue[at : at + 1]]
+
+            coming = read(0)
             for at, k in enumerate(queue):
                 part = coming.pop().result()
-                coming = [reader.submit(self._part, next_one, self._read) for next_one in queue[at + 1 : at + 2]]
+                coming = read(at + 1)
                 yield k, part
-                del part  # before the one after the next is read
 
     def _part(self, k: int, get: Callable[[str, int, int], NDArray[Any]]) -> Rows:
         """The rows of a part, whose arrays are mapped or read, and checked when they are first seen."""
@@ -102,7 +116,7 @@ class StoredRows(Rows):
         if not sound or (first and not all(_core.check_order(columns, starts, self.d, self.threads))):
             raise DataError(f"{self.directory}: part {k} has impossible columns; convert the data again")
         self.verified.add(k)
-        return _Part(_core.csr_rows(x, columns, starts, self.d), self.threads)
+        return _Part(x, columns, starts, self.d, self.threads)
 
     def _arrays(self, k: int, get: Callable[[str, int, int], NDArray[Any]]) -> list[NDArray[Any]]:
         """The arrays of a part, as they are checked."""
@@ -111,24 +125,25 @@ class StoredRows(Rows):
             return [get("x", *reach)]
         return [get("x", *reach), get("columns", *reach), get("lengths", part.start, part.stop)]
 
-    def _read(self, name: str, begin: int, end: int) -> NDArray[Any]:
+    def _read(self, room: _Room, name: str, begin: int, end: int) -> NDArray[Any]:
         """Elements of one of the arrays, in memory: pages that are mapped may be gone again before they are used."""
-        array = np.empty(end - begin, np.dtype(self.about["arrays"][name]))
-        buffer, at = array.view(np.uint8).data, begin * array.itemsize
-        while len(buffer):
-            got = os.preadv(self.files.of[name], [buffer], at)
+        dtype = np.dtype(self.about["arrays"][name])
+        first, last = (place * dtype.itemsize for place in (begin, end))
+        first, offset = first // PAGE * PAGE, first % PAGE
+        into, at, needed = room.pages(name, -(-(last - first) // PAGE) * PAGE), 0, last - first
+        while at < needed:
+            got = os.preadv(self.files.of[name], [into[at:]], first + at)
             if not got:
                 raise DataError(f"{self.directory}: {name} has become shorter; convert the data again")
-            buffer, at = buffer[got:], at + got
-        return array
+            at += got
+        return np.frombuffer(into, dtype, end - begin, offset)
 
     def _map(self, name: str, begin: int, end: int) -> NDArray[Any]:
         """Elements of one of the arrays, read only."""
         dtype = np.dtype(self.about["arrays"][name])
         if begin == end:
             return np.empty(0, dtype)
-        page = mmap.ALLOCATIONGRANULARITY
-        offset = begin * dtype.itemsize // page * page
+        offset = begin * dtype.itemsize // PAGE * PAGE
         size = end * dtype.itemsize - offset
         window = mmap.mmap(self.files.of[name], size, access=mmap.ACCESS_READ, offset=offset)
         return np.frombuffer(window, dtype, end - begin, begin * dtype.itemsize - offset)
@@ -182,8 +197,7 @@ class StoredRows(Rows):
 
     def _matrix(self, k: int) -> Any:
         """A part as an array or a CSR matrix."""
-        part = self._part(k, self._map)
-        return part.X if not self.sparse else _csr(self._arrays(k, self._map), self.d)
+        return self._part(k, self._map).X
 
     @cached_property
     def X(self) -> Any:  # noqa: N802  # as in Rows, but mapped when asked for
@@ -193,7 +207,7 @@ class StoredRows(Rows):
         x = self._map("x", 0, self.about["reach"][-1])
         if not self.sparse:
             return x.reshape(self.n, self.d)
-        return _csr([x, self._map("columns", 0, self.nonzeros), self._map("lengths", 0, self.n)], self.d)
+        return _csr(x, self._map("columns", 0, self.nonzeros), _starts(self._map("lengths", 0, self.n)), self.d)
 
     @cached_property
     def core(self) -> _core.Rows:  # type: ignore[override]
@@ -210,6 +224,19 @@ class _Files:
             with suppress(FileNotFoundError):
                 self.of[name] = os.open(directory / name, os.O_RDONLY)
 
+    def pass_by_the_cache_if(self, wanted: bool) -> None:
+        """Whether what is read goes straight to where it is wanted, where the file system can do that.
+
+        The system's cache is of no use for what is larger than it, and costs more than the disk.
+        """
+        flag = getattr(os, "O_DIRECT", 0)
+        for one in self.of.values() if flag else ():
+            import fcntl
+
+            flags = fcntl.fcntl(one, fcntl.F_GETFL)
+            with suppress(OSError):
+                fcntl.fcntl(one, fcntl.F_SETFL, flags | flag if wanted else flags & ~flag)
+
     def size(self, name: str) -> int:
         """Bytes, −1 if it is not there."""
         return os.fstat(self.of[name]).st_size if name in self.of else -1
@@ -219,12 +246,30 @@ class _Files:
             os.close(one)
 
 
+class _Room:
+    """Memory for the arrays of a part, one part after the other."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, mmap.mmap] = {}
+
+    def pages(self, name: str, size: int) -> memoryview:
+        """So many bytes, at the beginning of a page."""
+        if name not in self.of or len(self.of[name]) < size:
+            self.of[name] = mmap.mmap(-1, max(size + size // 8, PAGE))  # parts are of much the same size
+        return memoryview(self.of[name])[:size]
+
+
 class _Part(Rows):
     """Rows of a part, known to be sound."""
 
-    def __init__(self, core: _core.Rows, threads: int) -> None:
-        self.core, self.threads = core, threads
-        self.n, self.d, self.nonzeros = core.n, core.d, core.nonzeros
+    def __init__(self, x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int, threads: int) -> None:
+        self.arrays, self.core, self.threads = (x, columns, starts), _core.csr_rows(x, columns, starts, d), threads
+        self.n, self.d, self.nonzeros = self.core.n, d, len(x)
+
+    @cached_property
+    def X(self) -> Any:  # noqa: N802  # as in Rows, but made when asked for
+        """A matrix of its arrays."""
+        return _csr(*self.arrays, self.d)
 
 
 def _starts(lengths: NDArray[Any]) -> NDArray[np.int64]:
@@ -233,13 +278,12 @@ def _starts(lengths: NDArray[Any]) -> NDArray[np.int64]:
     return starts
 
 
-def _csr(arrays: list[NDArray[Any]], d: int) -> Any:
-    """The matrix of these values, columns and lengths of rows, which are neither copied nor looked at."""
+def _csr(x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int) -> Any:
+    """The matrix of these arrays, which are neither copied nor looked at."""
     from scipy.sparse import csr_array
 
-    x, columns, lengths = arrays
-    matrix: Any = csr_array((len(lengths), d), dtype=x.dtype)
-    matrix.data, matrix.indices, matrix.indptr = x, columns, _starts(lengths)
+    matrix: Any = csr_array((len(starts) - 1, d), dtype=x.dtype)
+    matrix.data, matrix.indices, matrix.indptr = x, columns, starts
     return matrix
 
 

@@ -36,6 +36,7 @@ struct DualCd {
     unsigned char* slow;                // whether the gradient was at least `slow_from`
     double slow_from;
     int shards, rounds, threads;  // shards merge `rounds` times per pass
+    double* spare;                // room for each shard's weights and one more (d each): fresh memory would cost a pass
 };
 
 // What a pass saw on its way.
@@ -146,7 +147,7 @@ template <class Loss, class Rows>
 
 // One shard: its copy of w and s, what it saw and what it changed, on cache lines of its own.
 struct alignas(128) Shard {
-    std::vector<double> w;
+    double* w;
     double s;
     Sight sight;
     Changes changes;
@@ -164,11 +165,12 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
     Team team(std::min(pass.threads, pass.shards));
     const int threads = team.size();
     std::vector<Shard> shards(static_cast<std::size_t>(pass.shards));
+    double* const delta = pass.spare + pass.shards * rows.d;
     for (auto& shard : shards) {
-        shard.w.assign(pass.w, pass.w + rows.d);
+        shard.w = pass.spare + (&shard - shards.data()) * rows.d;
+        std::copy_n(pass.w, rows.d, shard.w);
         shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) * pass.block));
     }
-    std::vector<double> delta(static_cast<std::size_t>(rows.d));
     std::vector<double> along(static_cast<std::size_t>(chunks)), square(static_cast<std::size_t>(chunks));
     double gamma = 1;
 
@@ -197,12 +199,12 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
                 shard.changes.rows.clear();
                 shard.changes.slope = shard.changes.conjugate = 0;
                 visit_blocks<Loss>(rows, pass, pass.blocks * piece / pieces, pass.blocks * (piece + 1) / pieces,
-                                   shard.w.data(), shard.s, shard.sight, &shard.changes);
+                                   shard.w, shard.s, shard.sight, &shard.changes);
             }
             meeting.wait();
             for (Index part = thread; part < chunks; part += threads) {
                 double dot = 0, norm = 0;
-                for (auto j = static_cast<std::size_t>(part * chunk); j < static_cast<std::size_t>(std::min(rows.d, (part + 1) * chunk)); ++j) {
+                for (Index j = part * chunk; j < std::min(rows.d, (part + 1) * chunk); ++j) {
                     double sum = 0;
                     for (const auto& shard : shards) sum += shard.w[j] - pass.w[j];
                     delta[j] = sum;
@@ -214,7 +216,7 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
             }
             meeting.wait(choose_gamma);
             for (Index part = thread; part < chunks; part += threads)
-                for (auto j = static_cast<std::size_t>(part * chunk); j < static_cast<std::size_t>(std::min(rows.d, (part + 1) * chunk)); ++j) {
+                for (Index j = part * chunk; j < std::min(rows.d, (part + 1) * chunk); ++j) {
                     pass.w[j] += gamma * delta[j];
                     for (auto& shard : shards) shard.w[j] = pass.w[j];
                 }

@@ -14,11 +14,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from widemargin import _core
+from widemargin.data import Rows
+from widemargin.data.kept_rows import KeptRows
 from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate, Start, State
 
@@ -39,6 +42,9 @@ RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
 #: a few rows that depend on each other often hold up all others.
 SLOW, AGAIN = 0.03, 30
+#: If rows come part by part, such rows are kept until all parts were seen, up to this share of all non-zeros, and then
+#: visited at most so many times.
+KEPT, VISITS = 1 / 24, 10
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -97,52 +103,95 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     inverse_rho = BALANCE * float(problem.narrow(norms).mean()) if problem.fit_intercept else 0.0
     if problem.fit_intercept and inverse_rho == 0:  # nothing but empty rows
         inverse_rho = 1.0
-    nonzeros_per_row = rows.nonzeros / rows.n
+    nonzeros_per_row, several = rows.nonzeros / rows.n, len(rows.parts) > 1
     block = int(np.clip(len(live) // BLOCKS, 1, BLOCK))
     many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
-    again, most, parts = AGAIN, len(live), np.zeros(1, int)
-    if len(rows.parts) > 1:  # the other core reads the next part, and slow rows of one part wait for those of others
-        many, again, most = rows.n + 1, 0, 0
-    while at.visited < PASSES * len(live):
-        at.iteration += 1
+    spare = np.empty(3 * rows.d if len(live) >= many else 0)
+
+    def descend(
+        some: Rows,
+        own: _Numbers,
+        active: Integers,
+        count: int,
+        *,
+        bounds: tuple[float, float] = (np.inf, -np.inf),
+        slow_from: float = np.inf,
+        again: int = 0,
+        proof: float = 0.0,
+        enough: float = 0.0,
+        most: int = 0,
+        split: bool = True,
+    ) -> tuple[float, float, float, float, int, int]:
+        shards = 2 if split and count >= many else 1
+        at.b, at.s, gap, before, largest, smallest, left, visits = _core.dual_cd_pass(
+            loss.name,
+            some.core,
+            own.y,
+            own.c,
+            own.norms,
+            own.alpha,
+            at.w,
+            at.b,
+            at.s,
+            inverse_rho,
+            active,
+            count,
+            order.permutation(-(-count // block)),
+            block,
+            *bounds,
+            own.slow,
+            slow_from,
+            SLOW,
+            again,
+            many,
+            proof,
+            enough,
+            most,
+            shards,
+            min(max(int(count * nonzeros_per_row / (shards * max(8 * rows.d, BETWEEN))), 1), ROUNDS),
+            rows.threads,
+            spare,
+        )
+        return gap, before, largest, smallest, left, visits
+
+    everything = _Numbers(problem.y, problem.c, norms, at.alpha, at.slow)
+
+    def descend_all() -> tuple[float, float, float, float, int]:
         playing, gap, before, largest, smallest, visits = int(at.actives.sum()), 0.0, 0.0, -np.inf, np.inf, 0
-        if len(rows.parts) > 1:
-            parts = order.permutation(len(rows.parts))
+        parts = order.permutation(len(rows.parts)) if several else np.zeros(1, int)
+        kept = KeptRows(rows.d, math.ceil(KEPT * rows.nonzeros))
         for k, part in rows.walk(parts[at.actives[parts] > 0].tolist()):
-            here, mine = rows.parts[k], int(at.actives[k])
-            in_play = mine * nonzeros_per_row
-            shards = 2 if mine >= many else 1
-            at.b, at.s, seen, before, highest, lowest, at.actives[k], visited = _core.dual_cd_pass(
-                loss.name,
-                part.core,
-                problem.y[here],
-                problem.c[here],
-                norms[here],
-                at.alpha[here],
-                at.w,
-                at.b,
-                at.s,
-                inverse_rho,
-                at.active[stretches[k]],
+            here, own, mine = rows.parts[k], at.active[stretches[k]], int(at.actives[k])
+            seen, before, highest, lowest, at.actives[k], visited = descend(
+                part,
+                everything.of(here),
+                own,
                 mine,
-                order.permutation(-(-mine // block)),
-                block,
-                at.above,
-                at.below,
-                at.slow[here],
-                SLOW * at.worst,
-                SLOW,
-                again,
-                many,
-                at.tol * at.dual * mine / playing,
-                at.dual * max(at.tol, RETURN * at.whole_claim) if at.dual > 0 else 0.0,
-                most,
-                shards,
-                min(max(int(in_play / (shards * max(8 * rows.d, BETWEEN))), 1), ROUNDS),
-                rows.threads,
+                bounds=(at.above, at.below),
+                slow_from=SLOW * at.worst,
+                again=0 if several else AGAIN,
+                proof=at.tol * at.dual * mine / playing,
+                enough=at.dual * max(at.tol, RETURN * at.whole_claim) if at.dual > 0 else 0.0,
+                most=0 if several else len(live),
+                split=not several,  # two shards of a part are merged too seldom
             )
             gap, visits = gap + seen, visits + visited
             largest, smallest = max(largest, highest), min(smallest, lowest)
+            if several:
+                left = own[: at.actives[k]]
+                kept.add(part, left[at.slow[here][left] > 0], here.start)
+        places = kept.index
+        if count := len(places):
+            copies = everything.of(places)
+            *_, visited = descend(kept.rows(rows.threads), copies, np.arange(count), count, most=VISITS * count)
+            at.alpha[places] = copies.alpha
+            visits += visited
+        return gap, before, largest, smallest, visits
+
+    while at.visited < PASSES * len(live):
+        at.iteration += 1
+        playing = int(at.actives.sum())
+        gap, before, largest, smallest, visits = descend_all()
         at.visited, at.unseen = at.visited + visits, at.unseen + visits
         at.worst = max(largest, -smallest)
         if at.unseen >= len(live):  # the dual costs O(n): no more often than a pass's worth of rows
@@ -170,6 +219,19 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         )
     if resumed and at.iteration == resumed:  # it had come to its end: once more where it ended
         yield Iterate(at.w, at.b, at.alpha, np.inf, at.dual, np.inf, len(live), at.iteration, state=state)
+
+
+class _Numbers(NamedTuple):
+    """What rows have beside X."""
+
+    y: Floats
+    c: Floats
+    norms: Floats
+    alpha: Floats
+    slow: NDArray[np.uint8]
+
+    def of(self, rows: slice | Integers) -> _Numbers:
+        return _Numbers(self.y[rows], self.c[rows], self.norms[rows], self.alpha[rows], self.slow[rows])
 
 
 def _begin(problem: Problem, tol: float, start: Start) -> Memory:

@@ -1,0 +1,52 @@
+"""How much memory this process may still use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Where the system tells; control groups of both versions, by the name that their limit has.
+INFO, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
+LIMITS = {
+    "": (Path("/sys/fs/cgroup"), "memory.max"),
+    "memory": (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+}
+
+
+def free_memory() -> float:
+    """Bytes: what the machine has left, or less if the process is held to less."""
+    return float(min((*_left(), *_limits_of_process(), *_limits_of_groups()), default=1 << 62))
+
+
+def _left() -> Iterator[int]:
+    for line in _lines(INFO):
+        if line.startswith("MemAvailable:"):
+            yield int(line.split()[1]) * 1024
+
+
+def _limits_of_process() -> Iterator[int]:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    yield from (limit for limit in limits if limit > 0)
+
+
+def _limits_of_groups() -> Iterator[int]:
+    """Of the groups that this process is in, and of the groups that these are in."""
+    for line in _lines(GROUPS):
+        _, kinds, path = line.split(":", 2)
+        root, name = next((LIMITS[kind] for kind in kinds.split(",") if kind in LIMITS), (None, ""))
+        if root is None:
+            continue
+        group = root / path.lstrip("/")
+        for place in (group, *group.parents):
+            yield from (int(limit) for limit in _lines(place / name) if limit.isdigit())
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
