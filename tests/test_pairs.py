@@ -239,7 +239,7 @@ def test_dual_cd(storage):
         visits = DRAWS[begin:end].copy()
         blocks = np.arange(-(-len(visits) // 16))
         again = np.zeros(N, np.uint8), 0.0, 0.0, 0, 0, 0.0, 0.0, 0
-        numbers = 0.0, 0.0, 0.0, visits, len(visits), blocks, 16, np.inf, -np.inf, *again, 1, 1, 1, np.empty(0)
+        numbers = 0.0, 0.0, 0.0, visits, len(visits), blocks, 16, np.inf, -np.inf, *again, 1, 1, 1, _core.Workspace()
         _core.dual_cd_pass("hinge", rows.core, Y, np.full(N, c), rows.square_norms, alpha, w, *numbers)
         found.append((w.copy(), 0.0, alpha.copy()))
     assert_same(states(textbook.dual_cd(X, Y, c, DRAWS)), found)

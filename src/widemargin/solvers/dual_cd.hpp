@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -36,7 +38,30 @@ struct DualCd {
     unsigned char* slow;                // whether the gradient was at least `slow_from`
     double slow_from;
     int shards, rounds, threads;  // shards merge `rounds` times per pass
-    double* spare;                // room for each shard's weights and one more (d each): fresh memory would cost a pass
+};
+
+// Memory that one pass leaves to the next: fresh memory costs more than much of what is computed in it.
+class Room {
+   public:
+    template <class T>
+    T* of(Index count) {
+        const std::size_t wanted = sizeof(T) * static_cast<std::size_t>(count);
+        if (wanted > size) bytes = std::make_unique_for_overwrite<std::byte[]>(size = wanted + wanted / 4);
+        return reinterpret_cast<T*>(bytes.get());
+    }
+
+   private:
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t size = 0;
+};
+
+// Room for the shards' weights, and for copies of the rows in play and of the slow ones among them.
+struct Workspace {
+    struct Copy {
+        Room x, columns, starts, numbers, slow, active;
+    };
+    Room shards;
+    Copy in_play, slow;
 };
 
 // What a pass saw on its way.
@@ -154,7 +179,7 @@ struct alignas(128) Shard {
 };
 
 template <class Loss, class Rows>
-Sight visit_all(const Rows& rows, DualCd& pass) {
+Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
     Sight total;
     if (pass.shards == 1) {
         visit_blocks<Loss>(rows, pass, 0, pass.blocks, pass.w, pass.s, total, nullptr);
@@ -165,9 +190,9 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
     Team team(std::min(pass.threads, pass.shards));
     const int threads = team.size();
     std::vector<Shard> shards(static_cast<std::size_t>(pass.shards));
-    double* const delta = pass.spare + pass.shards * rows.d;
+    double *room = work.shards.of<double>((pass.shards + 1) * rows.d), *const delta = room;
     for (auto& shard : shards) {
-        shard.w = pass.spare + (&shard - shards.data()) * rows.d;
+        shard.w = room += rows.d;
         std::copy_n(pass.w, rows.d, shard.w);
         shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) * pass.block));
     }
@@ -237,8 +262,8 @@ Sight visit_all(const Rows& rows, DualCd& pass) {
 
 // Visits all rows in play and leaves those that stay in play at the beginning of pass.active.
 template <class Loss, class Rows>
-Sight sweep(const Rows& rows, DualCd& pass) {
-    const Sight sight = visit_all<Loss>(rows, pass);
+Sight sweep(const Rows& rows, DualCd& pass, Workspace& work) {
+    const Sight sight = visit_all<Loss>(rows, pass, work);
     Index* const end = std::remove_if(pass.active, pass.active + pass.actives, [](Index i) { return i < 0; });
     pass.actives = end - pass.active;
     return sight;
@@ -252,6 +277,47 @@ inline void reorder(DualCd& pass, std::vector<Index>& order, std::minstd_rand& r
     pass.order = order.data();
 }
 
+inline constexpr Index few = 6;  // rows in play are few if they are at most one in so many
+
+// Calls go(rows, pass), or the same for a copy of the rows in play if they are few: visits of rows that are scattered
+// over memory cost two to three times as much.
+template <class Rows, class Go>
+auto on_a_copy(const Rows& rows, DualCd& pass, Workspace::Copy&, Go go) {
+    return go(rows, pass);
+}
+
+template <class T, class I, class Go>
+auto on_a_copy(const Csr<T, I>& rows, DualCd& pass, Workspace::Copy& room, Go go) {
+    const Index count = pass.actives;
+    if (few * count > rows.n) return go(rows, pass);
+    I* starts = room.starts.template of<I>(count + 1);
+    starts[0] = 0;
+    for (Index k = 0; k < count; ++k)
+        starts[k + 1] = starts[k] + rows.starts[pass.active[k] + 1] - rows.starts[pass.active[k]];
+    T* x = room.x.template of<T>(starts[count]);
+    I* columns = room.columns.template of<I>(starts[count]);
+    double *y = room.numbers.template of<double>(4 * count), *c = y + count, *norms = c + count, *alpha = norms + count;
+    auto* slow = room.slow.template of<unsigned char>(count);
+    auto* active = room.active.template of<Index>(count);
+    constexpr int pieces = 16;
+    run_pieces(pieces, pass.threads, [&](int piece) {
+        for (Index k = count * piece / pieces; k < count * (piece + 1) / pieces; ++k) {
+            const Index i = pass.active[k];
+            std::copy(rows.x + rows.starts[i], rows.x + rows.starts[i + 1], x + starts[k]);
+            std::copy(rows.columns + rows.starts[i], rows.columns + rows.starts[i + 1], columns + starts[k]);
+            y[k] = pass.y[i], c[k] = pass.c[i], norms[k] = pass.norms[i], alpha[k] = pass.alpha[i];
+            slow[k] = pass.slow[i], active[k] = k;
+        }
+    });
+    DualCd its = pass;
+    its.y = y, its.c = c, its.norms = norms, its.alpha = alpha, its.slow = slow, its.active = active;
+    const auto result = go(Csr<T, I>{x, columns, starts, count, rows.d}, its);
+    for (Index k = 0; k < count; ++k) pass.alpha[pass.active[k]] = alpha[k];
+    for (Index k = 0; k < its.actives; ++k) pass.active[k] = pass.active[active[k]];  // active[k] ≥ k
+    pass.actives = its.actives, pass.b = its.b, pass.s = its.s;
+    return result;
+}
+
 // Visits of rows that are slow to settle, as the pass before has marked them: until their gradients are less than
 // `share` of the largest, at most `times`, and at no more than twice the work of that pass; in shards as long as they are
 // `many`. If they are more than half of the rows in play, the next pass will do.
@@ -261,7 +327,7 @@ struct Again {
 };
 
 template <class Loss, class Rows>
-Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double largest, double& s) {
+Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double largest, Workspace& work, double& s) {
     std::vector<Index> slow, order(pass.order, pass.order + pass.blocks);
     std::minstd_rand random;
     for (Index k = 0; k < pass.actives; ++k)
@@ -271,14 +337,16 @@ Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double larg
     if (2 * pass.actives > most) return 0;
     pass.focus = again.share * largest;
     pass.shrink_above = inf, pass.shrink_below = -inf;
-    const int shards = pass.shards;
-    Index visits = 0;
-    for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
-        reorder(pass, order, random);
-        pass.shards = pass.actives >= again.many ? shards : 1;
-        visits += pass.actives;
-        sweep<Loss>(rows, pass);
-    }
+    const Index visits = on_a_copy(rows, pass, work.slow, [&](const auto& some, DualCd& its) {
+        Index made = 0;
+        for (Index k = 0; k < again.times && its.actives > 0 && made + its.actives <= 2 * most; ++k) {
+            reorder(its, order, random);
+            if (its.actives < again.many) its.shards = 1;
+            made += its.actives;
+            sweep<Loss>(some, its, work);
+        }
+        return made;
+    });
     s = pass.s;
     return visits;
 }
@@ -293,18 +361,19 @@ struct Enough {
 // Between the two b takes over what s/ρ says. As many such passes as are cheap. Returns what the last one saw, and in
 // `before` the gap that the one before saw, 0 if there was none; `visits` counts all.
 template <class Loss, class Rows>
-Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Index& visits,
-                   double& before) {
+Sight dual_cd_passes(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
+                     Index& visits, double& before) {
     std::vector<Index> order(pass.order, pass.order + pass.blocks);
     std::minstd_rand random;
     Sight sight;
     for (visits = 0, before = 0;; reorder(pass, order, random)) {
         visits += pass.actives;
-        sight = sweep<Loss>(rows, pass);
+        sight = sweep<Loss>(rows, pass, work);
         pass.b += pass.s * pass.inverse_rho;
         if (!Loss::shrinks) break;
         const double worst = std::max(sight.largest, -sight.smallest);
-        if (again.times > 0 && std::abs(sight.gap) > proof) visits += sweep_again<Loss>(rows, pass, again, worst, pass.s);
+        if (again.times > 0 && std::abs(sight.gap) > proof)
+            visits += sweep_again<Loss>(rows, pass, again, worst, work, pass.s);
         if (pass.actives == 0 || visits + pass.actives > enough.visits || std::abs(sight.gap) <= enough.gap) break;
         before = std::abs(sight.gap);
         pass.shrink_above = sight.largest > 0 ? sight.largest : inf;
@@ -313,6 +382,15 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         if (pass.actives < again.many) pass.shards = 1;
     }
     return sight;
+}
+
+template <class Loss, class Rows>
+Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
+                   Index& visits, double& before) {
+    const auto go = [&](const auto& some, DualCd& its) {
+        return dual_cd_passes<Loss>(some, its, again, proof, enough, work, visits, before);
+    };
+    return enough.visits > 0 ? on_a_copy(rows, pass, work.in_play, go) : go(rows, pass);
 }
 
 }  // namespace widemargin

@@ -106,7 +106,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     nonzeros_per_row, several = rows.nonzeros / rows.n, len(rows.parts) > 1
     block = int(np.clip(len(live) // BLOCKS, 1, BLOCK))
     many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
-    spare = np.empty(3 * rows.d if len(live) >= many else 0)
+    work = _core.Workspace()
 
     def descend(
         some: Rows,
@@ -150,7 +150,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             shards,
             min(max(int(count * nonzeros_per_row / (shards * max(8 * rows.d, BETWEEN))), 1), ROUNDS),
             rows.threads,
-            spare,
+            work,
         )
         return gap, before, largest, smallest, left, visits
 
