@@ -99,7 +99,7 @@ def fit(
     try:
         with one_blas_thread():
             for last in iterates:
-                if loop.accept(last, final=last.claim <= tol):
+                if loop.accept(last, final=last.claim <= tol, doubted=last.improving):
                     return loop.result()
                 if max_iter is not None and last.iterations >= max_iter:
                     break
@@ -153,8 +153,11 @@ class _Loop:
         self.iterations = self.suspicions = 0
         self.interrupted = False
 
-    def accept(self, iterate: Iterate, *, final: bool) -> bool:
-        """Whether this iterate is proved good enough; one that is not `final` is only written down."""
+    def accept(self, iterate: Iterate, *, final: bool, doubted: bool = False) -> bool:
+        """Whether this iterate is proved good enough; one that is not `final` is only written down.
+
+        One that is `doubted` is spared the rest of its proof as soon as that cannot succeed.
+        """
         self.iterations = iterate.iterations
         if iterate.inseparable:
             self.suspicions += 1
@@ -178,6 +181,9 @@ class _Loop:
         w, b = self.problem.canonical(iterate.w, b, margins)
         if self.problem.hard:
             margins = self.problem.margins(w, b)
+        if doubted and self._falls_short(iterate, w, margins):
+            self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
+            return False
         certificate = certify(self.problem, w, b, iterate.alpha, margins)
         if self.problem.loss.smooth and not self.problem.hard and certificate.relative_gap > self.tol:
             own = certify(self.problem, w, b, self.problem.implied_alpha(margins), margins)
@@ -189,6 +195,16 @@ class _Loop:
             return False
         self.raise_if_separable()
         return True
+
+    def _falls_short(self, iterate: Iterate, w: Floats, margins: Floats) -> bool:
+        """Whether the primal is too far from what the solver itself takes for the dual.
+
+        Where the loss is smooth the margins suggest another dual point, which may be better.
+        """
+        problem = self.problem
+        if problem.hard or problem.loss.smooth or not iterate.dual > 0:
+            return False
+        return problem.primal(w, margins) - iterate.dual > self.tol * iterate.dual
 
     def state(self, solver: Callable[[], State] | None) -> State | None:
         """All that the next iteration depends on; None if the solver can only begin anew."""

@@ -60,13 +60,14 @@ def reading_options(options: argparse.Namespace, path: str, encoding: Any = None
     return known
 
 
-def read(path: str, options: argparse.Namespace, *, encoding: Any = None) -> Dataset:
+def read(path: str, options: argparse.Namespace, *, encoding: Any = None, as_rows: bool = False) -> Dataset:
     """All of a file."""
     from widemargin import data
 
-    Thread(target=import_module, args=["scipy.sparse"]).start()  # takes as long as parsing 100 MB, and is needed then
+    if not as_rows:  # it takes as long as parsing 100 MB, and will be needed
+        Thread(target=import_module, args=["scipy.sparse"]).start()
     with reading_bar(f"reading {Path(path).name}") as progress:
-        return data.open(path, **reading_options(options, path, encoding), progress=progress)
+        return data.open(path, **reading_options(options, path, encoding), progress=progress, as_rows=as_rows)
 
 
 def read_for(model: LinearModel, path: str, options: argparse.Namespace, *, proof: bool = False) -> Dataset:
@@ -146,7 +147,7 @@ def training_data(options: argparse.Namespace, target: Path) -> Iterator[Dataset
 
     path = options.data
     if os.path.isdir(path) or not options.stored:
-        yield read(path, options)
+        yield read(path, options, as_rows=True)
     elif options.cache is not None:
         yield data.open(_cached(path, Path(options.cache or f"{path}.store"), options))
     else:

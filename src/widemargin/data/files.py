@@ -16,6 +16,7 @@ from widemargin.data.arrays import read_npy, read_npz, write_npy, write_npz
 from widemargin.data.dataset import Dataset
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import DataError
+from widemargin.data.rows import Rows
 from widemargin.data.store import open_store
 from widemargin.data.streams import COMPRESSED, Source
 from widemargin.data.svmlight import ZeroBased, count_threads, read_svmlight, stream_svmlight, write_svmlight
@@ -55,6 +56,7 @@ def open(
     dtype: DTypeLike = np.float64,
     threads: int = 0,
     progress: Progress | None = None,
+    as_rows: bool = False,
 ) -> Dataset:
     """Read a data file: svmlight text, CSV or TSV (plain, .gz, .bz2 or .zst), Parquet, Arrow or Feather, CSR in .npz,
     dense rows in .npy, or the directory of a store.
@@ -78,6 +80,8 @@ def open(
         At most so many parse; 0 for one per core. Tables are parsed by one, Parquet by all if this is 0.
     progress : callable, optional
         Called with the bytes read so far and the bytes of the file (0 if unknown), again and again.
+    as_rows : bool
+        X as :class:`widemargin.data.Rows`, which estimators take too, instead of an array.
 
     Returns
     -------
@@ -87,12 +91,8 @@ def open(
     count_threads(threads)
     form = _format(path, label, encoding, zero_based)
     if form == "svmlight":
-        return _from_text(
-            read_svmlight(
-                path, n_features=n_features, zero_based=zero_based, dtype=dtype, threads=threads, progress=progress
-            ),
-            path,
-        )
+        text: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based, "dtype": dtype, "threads": threads}
+        return _from_text(read_svmlight(path, **text, progress=progress, as_rows=as_rows), path)
     if form in TABLES:
         options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
         data = read_table(path, form, label=label, encoding=encoding, **options)
@@ -103,7 +103,10 @@ def open(
         data = (read_npy if form == "npy" else read_npz)(Path(path), dtype=dtype)
         if progress is not None:
             progress(size := os.path.getsize(path), size)
-    return _check_width(data, n_features)
+    data = _check_width(data, n_features)
+    if as_rows and not isinstance(data.X, Rows):
+        data = replace(data, X=Rows(data.X, count_threads(threads)))
+    return data
 
 
 def blocks(

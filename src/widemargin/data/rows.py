@@ -39,6 +39,11 @@ class Rows:
         self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
         self.threads = _worth(threads, self.nonzeros)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As an array has it."""
+        return self.n, self.d
+
     @cached_property
     def parts(self) -> tuple[slice, ...]:
         """The stretches of rows that are at hand at the same time: here, all of them."""
@@ -103,6 +108,29 @@ class Rows:
         """The rows of that index, dense and in float64."""
         chosen = self.X[index]
         return np.asarray(chosen if isinstance(chosen, np.ndarray) else chosen.toarray(), dtype=np.float64)
+
+
+class CsrRows(Rows):
+    """Compressed sparse rows in arrays that are known to be sound; they become a matrix of scipy only if asked for."""
+
+    def __init__(self, x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int, threads: int = 1) -> None:
+        self.arrays, self.core = (x, columns, starts), _core.csr_rows(x, columns, starts, d)
+        self.n, self.d, self.nonzeros = self.core.n, d, len(x)
+        self.threads = _worth(threads, self.nonzeros)
+
+    @cached_property
+    def X(self) -> Any:  # noqa: N802  # as in Rows
+        """A CSR array."""
+        return csr_of(*self.arrays, self.d)
+
+
+def csr_of(x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int) -> Any:
+    """The CSR array of these arrays, which are neither copied nor looked at."""
+    from scipy.sparse import csr_array  # slow to import
+
+    matrix: Any = csr_array((len(starts) - 1, d), dtype=x.dtype)
+    matrix.data, matrix.indices, matrix.indptr = x, columns, starts
+    return matrix
 
 
 def cores_at_hand() -> int:

@@ -33,7 +33,7 @@ from widemargin import _core
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.encoding import Encoding
 from widemargin.data.memory import free_memory
-from widemargin.data.rows import Rows
+from widemargin.data.rows import CsrRows, Rows, csr_of
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class StoredRows(Rows):
     def __init__(self, files: _Files, about: dict[str, Any], threads: int) -> None:
         self.files, self.directory, self.about = files, files.directory, about
         self.n, self.d, self.nonzeros = about["rows"], about["columns"], about["nonzeros"]
-        self.shape, self.dtype = (self.n, self.d), np.dtype(about["dtype"])
+        self.dtype = np.dtype(about["dtype"])
         self.threads, self.sparse = threads, about["sparse"]
         self.verified: set[int] = set()
 
@@ -116,7 +116,7 @@ class StoredRows(Rows):
         if not sound or (first and not all(_core.check_order(columns, starts, self.d, self.threads))):
             raise DataError(f"{self.directory}: part {k} has impossible columns; convert the data again")
         self.verified.add(k)
-        return _Part(x, columns, starts, self.d, self.threads)
+        return CsrRows(x, columns, starts, self.d, self.threads)
 
     def _arrays(self, k: int, get: Callable[[str, int, int], NDArray[Any]]) -> list[NDArray[Any]]:
         """The arrays of a part, as they are checked."""
@@ -207,7 +207,7 @@ class StoredRows(Rows):
         x = self._map("x", 0, self.about["reach"][-1])
         if not self.sparse:
             return x.reshape(self.n, self.d)
-        return _csr(x, self._map("columns", 0, self.nonzeros), _starts(self._map("lengths", 0, self.n)), self.d)
+        return csr_of(x, self._map("columns", 0, self.nonzeros), _starts(self._map("lengths", 0, self.n)), self.d)
 
     @cached_property
     def core(self) -> _core.Rows:  # type: ignore[override]
@@ -259,32 +259,10 @@ class _Room:
         return memoryview(self.of[name])[:size]
 
 
-class _Part(Rows):
-    """Rows of a part, known to be sound."""
-
-    def __init__(self, x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int, threads: int) -> None:
-        self.arrays, self.core, self.threads = (x, columns, starts), _core.csr_rows(x, columns, starts, d), threads
-        self.n, self.d, self.nonzeros = self.core.n, d, len(x)
-
-    @cached_property
-    def X(self) -> Any:  # noqa: N802  # as in Rows, but made when asked for
-        """A matrix of its arrays."""
-        return _csr(*self.arrays, self.d)
-
-
 def _starts(lengths: NDArray[Any]) -> NDArray[np.int64]:
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
-
-
-def _csr(x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int) -> Any:
-    """The matrix of these arrays, which are neither copied nor looked at."""
-    from scipy.sparse import csr_array
-
-    matrix: Any = csr_array((len(starts) - 1, d), dtype=x.dtype)
-    matrix.data, matrix.indices, matrix.indptr = x, columns, starts
-    return matrix
 
 
 def as_bytes(array: NDArray[Any]) -> memoryview:

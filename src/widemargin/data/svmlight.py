@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from widemargin import _core
 from widemargin.data.errors import DataError, quote
-from widemargin.data.rows import cores_at_hand
+from widemargin.data.rows import CsrRows, cores_at_hand
 from widemargin.data.streams import Source, magic, written
 
 Progress = Callable[[int, int], None]
@@ -50,6 +50,7 @@ def read_svmlight(
     dtype: DTypeLike = np.float64,
     threads: int = 0,
     progress: Progress | None = None,
+    as_rows: bool = False,
 ) -> Parsed:
     """All rows of a file.
 
@@ -67,13 +68,15 @@ def read_svmlight(
         At most so many; 0 for as many as there are cores.
     progress : callable, optional
         Called with the bytes read so far and those of the file (0 if unknown) after each chunk.
+    as_rows : bool
+        X as :class:`Rows` instead of a CSR array: all that training needs, without the import of scipy.sparse.
 
     """
     with Source(path) as source:
         reader = _Reader(source, n_features, zero_based, dtype, threads, progress)
         for _ in reader.feed():
             pass
-        return reader.take()
+        return reader.take(as_rows=as_rows)
 
 
 def stream_svmlight(
@@ -216,7 +219,7 @@ class _Reader:
         if problem is not None:
             raise self._describe(*problem)
 
-    def take(self, *, partly: bool = False) -> Parsed:
+    def take(self, *, partly: bool = False, as_rows: bool = False) -> Parsed:
         """The rows parsed so far; unless `partly`, there must be some."""
         self.rows += self.parser.rows
         if not partly:
@@ -225,10 +228,8 @@ class _Reader:
         if len(taken) == 1:
             raise self._describe(*taken[0])
         values, indices, starts, y, qid, width = taken
-        from scipy.sparse import csr_array  # slow to import: the command line does it while the rows are parsed
-
-        X = csr_array((values, indices, starts), shape=(len(y), width))
-        return Parsed(X, y, qid, self.parser.zero_based)
+        rows = CsrRows(values, indices, starts, width, self.threads)
+        return Parsed(rows if as_rows else rows.X, y, qid, self.parser.zero_based)
 
     def check_not_empty(self) -> None:
         """Raise if the source held no rows."""

@@ -202,6 +202,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         fall = min(1.0, max(0.1, claim / at.before)) if 0 < at.before < np.inf and at.trusted else 1.0
         now = claim * fall
         at.before = claim
+        if now <= at.tol and at.unseen:  # the proof begins with it
+            at.dual, at.unseen = _dual(problem, at.alpha, at.w), 0
         at.above, at.below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
         if at.whole:
             at.whole_claim = claim
@@ -213,10 +215,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         elif now <= at.tol:
             at.trusted = False
         hopeless = problem.hard and at.iteration % 64 == 0 and problem.hulls_seem_to_meet(at.alpha, at.w)
-        shown = at.dual + abs(gap), at.dual, now
-        yield Iterate(
-            at.w, at.b, at.alpha, *shown, playing, at.iteration, visits=visits, inseparable=hopeless, state=state
-        )
+        shown = at.dual + abs(gap), at.dual, now, playing, at.iteration
+        yield Iterate(at.w, at.b, at.alpha, *shown, visits=visits, inseparable=hopeless, improving=True, state=state)
     if resumed and at.iteration == resumed:  # it had come to its end: once more where it ended
         yield Iterate(at.w, at.b, at.alpha, np.inf, at.dual, np.inf, len(live), at.iteration, state=state)
 
