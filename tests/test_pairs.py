@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from oracles import make_problem, noisy
+from oracles import make_problem, noisy, text_like
 from widemargin import _core, hildreth, textbook
 from widemargin.data import Rows
 from widemargin.losses import LOSSES
@@ -243,6 +243,34 @@ def test_dual_cd(storage):
         _core.dual_cd_pass("hinge", rows.core, Y, np.full(N, c), rows.square_norms, alpha, w, *numbers)
         found.append((w.copy(), 0.0, alpha.copy()))
     assert_same(states(textbook.dual_cd(X, Y, c, DRAWS)), found)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shards", [1, 2])
+def test_few_rows_in_play(shards, dtype):
+    """Descent over one row in eight, copied side by side: α, w and Σ αy agree, and the threads leave no trace."""
+    made, y = text_like(4000)
+    rows, found = Rows(made.astype(dtype), 2), []
+    start = np.random.default_rng(0).uniform(0, 1, rows.n)
+    for threads in (1, 2):
+        alpha, w, active = start.copy(), rows.combine(start * y), np.arange(5, rows.n, 8)
+        many, limits = len(active) // 3, (np.inf, -np.inf, np.zeros(rows.n, np.uint8), 0.1, 0.03, 30)
+        count, blocks = len(active), np.arange(-(-len(active) // 4))
+        b, s, gap, before, *_, left, visits = _core.dual_cd_pass(
+            "hinge", rows.core, y, np.ones(rows.n), rows.square_norms, alpha, w, 0.0, float(start @ y), 0.01, active,
+            count, blocks, 4, *limits, many, 0.0, 0.0, rows.n, shards, 3, threads, _core.Workspace(),
+        )  # fmt: skip
+        untouched = np.setdiff1d(np.arange(rows.n), np.arange(5, rows.n, 8))
+        assert (alpha[untouched] == start[untouched]).all()
+        assert w == pytest.approx(rows.combine(alpha * y), abs=1e-9)
+        assert s == pytest.approx(float(alpha @ y), abs=1e-9)
+        assert (np.diff(active[:left]) > 0).all()
+        assert set(active[:left]) <= set(range(5, rows.n, 8))
+        assert visits > 2 * count
+        assert min(abs(gap), before) < 1
+        found.append((b, s, alpha, w))
+    for one, two in zip(*found, strict=True):
+        assert np.array_equal(one, two)
 
 
 @both_storages

@@ -104,10 +104,12 @@ def test_a_nearby_start_saves_newton_steps():
 
 def test_classes_side_by_side_give_the_same_bits(monkeypatch):
     """One class per thread or one after the other."""
-    monkeypatch.setattr(one_against_rest, "LITTLE", 0)
     X, y = load_digits(return_X_y=True)
+    alone = LinearSVM(0.1).fit(X / 16, y)
+    monkeypatch.setattr(one_against_rest, "LITTLE", 0)
     one, four = (LinearSVM(0.1, n_jobs=jobs).fit(X / 16, y) for jobs in (1, 4))
     assert (one.coef_ == four.coef_).all()
+    assert (one.coef_ == alone.coef_).all()
     assert (one.intercept_ == four.intercept_).all()
 
 

@@ -665,3 +665,18 @@ def test_options_are_checked():
             read(b"1 1:1\n", **options)
     with pytest.raises(DataError, match="rows=0"):
         list(stream_svmlight(io.BytesIO(b"1 1:1\n"), rows=0))
+
+
+def test_rows_to_train_on_need_no_scipy(tmp_path):
+    """What is read as rows equals the array, and scipy.sparse is imported for the array only."""
+    path = tmp_path / "x.svm"
+    path.write_text("1 1:0.5 3:2\n-1 2:1\n1\n")
+    code = """
+import sys
+from widemargin import data
+found = data.open(sys.argv[1], as_rows=True)
+assert "scipy.sparse" not in sys.modules
+print(found.X.shape, found.X.X.toarray().tolist() == data.open(sys.argv[1]).X.toarray().tolist())
+"""
+    printed = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True).stdout
+    assert printed.split("\n")[0] == "(3, 3) True"

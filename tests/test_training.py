@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from oracles import make_problem, noisy
-from widemargin import solvers
+from widemargin import solvers, training
+from widemargin.certificate import certify
 from widemargin.solvers import Iterate, Start
 from widemargin.training import fit
 
@@ -42,6 +43,29 @@ def test_the_best_proof_is_kept(problem, monkeypatch):
     found = fit(problem, solver="fickle", tol=1e-12)
     assert found.certificate.relative_gap == good.certificate.relative_gap
     assert found.iterations == 2
+
+
+def test_a_claim_in_vain_costs_no_certificate(problem, monkeypatch):
+    """Of a solver that goes on improving, only claims that may be proved are, and the last word, whatever it is."""
+    good = fit(problem, solver="dual_cd", tol=1e-9)
+    seen = []
+
+    def improving(problem, *, tol, seed, start):
+        points = np.zeros(4), 0.0, np.zeros(200)
+        for k, (w, b, alpha) in enumerate([points, (good.w, good.b, good.alpha), points], 1):
+            yield Iterate(w, b, alpha, 1.0, good.certificate.dual, 0.0, 200, k, improving=True)
+
+    def counted(*arguments):
+        seen.append(certify(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr(training, "certify", counted)
+    monkeypatch.setitem(solvers.SOLVERS, "improving", solvers.SOLVERS["auto"]._replace(solve=improving))
+    found = fit(problem, solver="improving", tol=1e-6)
+    assert (found.iterations, len(seen)) == (2, 1)
+    assert [line.proved for line in found.history] == [False, True]
+    fit(problem, solver="improving", tol=1e-6, max_iter=1)
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize("solver", solvers.SOLVERS)

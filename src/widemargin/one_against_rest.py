@@ -161,10 +161,11 @@ class OneAgainstRest:
         alone = verbose or self.solver in HEAVY or problems[0].rows.nonzeros < LITTLE
         workers = 1 if alone else min(threads, len(problems))
         if workers == 1 or keep is not None:
-            for k in range(len(done), len(problems)):
-                done.append(fit(k))
-                if done[-1].interrupted and len(problems) > 1:
-                    raise KeyboardInterrupt  # it is not done, and must not be kept as if it were
+            with training.one_blas_thread():
+                for k in range(len(done), len(problems)):
+                    done.append(fit(k))
+                    if done[-1].interrupted and len(problems) > 1:
+                        raise KeyboardInterrupt  # it is not done, and must not be kept as if it were
             return done
         rows = problems[0].rows.with_threads(1)  # one thread for each; the bits do not depend on it
         problems = [replace(problem, rows=rows) for problem in problems]

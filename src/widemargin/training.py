@@ -156,7 +156,7 @@ class _Loop:
     def accept(self, iterate: Iterate, *, final: bool, doubted: bool = False) -> bool:
         """Whether this iterate is proved good enough; one that is not `final` is only written down.
 
-        One that is `doubted` is spared the rest of its proof as soon as that cannot succeed.
+        One that is `doubted` is spared the rest of its proof as soon as that seems in vain.
         """
         self.iterations = iterate.iterations
         if iterate.inseparable:

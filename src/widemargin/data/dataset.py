@@ -18,9 +18,10 @@ __all__ = ["DataError", "Dataset", "stack"]
 class Dataset:
     """Rows, their labels, and what is known of the columns.
 
-    `X` is a CSR array or a dense array in C order, `y` the labels (None if the file has none), `names` the names of X's
-    columns, `encoding` how the columns of a table became those of X, `qid` the query ids of svmlight text, `source` the
-    name of the file, and `zero_based` whether svmlight text counted its columns from 0.
+    `X` is a CSR array, a dense array in C order or, of a store or if asked for, :class:`Rows`; `y` the labels (None if
+    the file has none), `names` the names of X's columns, `encoding` how the columns of a table became those of X, `qid`
+    the query ids of svmlight text, `source` the name of the file, and `zero_based` whether svmlight text counted its
+    columns from 0.
     """
 
     X: Any
@@ -35,7 +36,8 @@ class Dataset:
         """Rows `begin` up to `end`."""
         y = None if self.y is None else self.y[begin:end]
         qid = None if self.qid is None else self.qid[begin:end]
-        return Dataset(self.X[begin:end], y, self.names, self.encoding, qid, self.source, self.zero_based)
+        X = getattr(self.X, "X", self.X)
+        return Dataset(X[begin:end], y, self.names, self.encoding, qid, self.source, self.zero_based)
 
 
 def stack(parts: list[Any]) -> Any:

@@ -81,7 +81,7 @@ def open(
     progress : callable, optional
         Called with the bytes read so far and the bytes of the file (0 if unknown), again and again.
     as_rows : bool
-        X as :class:`widemargin.data.Rows`, which estimators take too, instead of an array.
+        X as :class:`widemargin.data.Rows`, which the estimators take as they take arrays.
 
     Returns
     -------

@@ -25,8 +25,9 @@ class KeptRows:
         fitting = int(np.searchsorted(np.cumsum(lengths), self.room - self.used, side="right"))
         if not fitting:
             return
-        if not self.places:  # untouched memory costs nothing
-            self.values, self.columns = np.empty(self.room, part.X.dtype), np.empty(self.room, np.int32)
+        if not self.places:
+            self.values = np.empty(self.room, part.X.dtype)
+            self.columns = np.empty(self.room if self.sparse else 0, np.int32)
         rows, end = part.X[wanted[:fitting]], self.used + int(lengths[:fitting].sum())
         self.values[self.used : end] = rows.data if self.sparse else rows.ravel()
         if self.sparse:

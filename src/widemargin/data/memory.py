@@ -14,7 +14,7 @@ LIMITS = {
 
 
 def free_memory() -> float:
-    """Bytes: what the machine has left, or less if the process is held to less."""
+    """Bytes, at most: what the machine has left, or what the process is held to if that is less."""
     return float(min((*_left(), *_limits_of_process(), *_limits_of_groups()), default=1 << 62))
 
 

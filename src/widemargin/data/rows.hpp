@@ -1,7 +1,7 @@
 // ROWS: one way to walk over the rows of X, whatever X is made of.
 //
-// A kernel is written once against `dot`, `square`, `add` and `each` (from a given non-zero on); the storage is chosen at compile time. Sums run in double
-// precision whatever the storage, so float32 data trains as accurately as its values allow.
+// A kernel is written once against `dot`, `square`, `add` and `each` (from a given non-zero on); the storage is chosen at
+// compile time. Sums run in double precision whatever the storage, so float32 data trains as accurately as its values allow.
 #pragma once
 
 #include <cstddef>

@@ -14,6 +14,7 @@ when it is first read.
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
 import os
@@ -21,6 +22,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from copy import copy
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -87,7 +89,7 @@ class StoredRows(Rows):
             yield from ((k, self._whole) for k in order)
             return
         queue, rooms = list(order), [_Room(), _Room()]
-        self.files.pass_by_the_cache_if(self._bytes > free_memory())
+        self.files.pass_by_the_cache(self._bytes > free_memory())
         with ThreadPoolExecutor(1) as reader:
 
             def read(at: int) -> list[Future[Rows]]:
@@ -132,7 +134,7 @@ class StoredRows(Rows):
         first, offset = first // PAGE * PAGE, first % PAGE
         into, at, needed = room.pages(name, -(-(last - first) // PAGE) * PAGE), 0, last - first
         while at < needed:
-            got = os.preadv(self.files.of[name], [into[at:]], first + at)
+            got = self.files.read(name, into[at:], first + at)
             if not got:
                 raise DataError(f"{self.directory}: {name} has become shorter; convert the data again")
             at += got
@@ -150,8 +152,9 @@ class StoredRows(Rows):
 
     def with_threads(self, threads: int) -> Rows:
         """The same rows for another number of threads."""
-        other = StoredRows(self.files, self.about, threads)
-        other.verified = self.verified
+        other = copy(self)
+        other.threads = threads
+        other.__dict__.pop("_whole", None)
         return other
 
     def scores(self, w: Floats) -> Floats:
@@ -219,12 +222,12 @@ class _Files:
     """The arrays of a store, open: whoever replaces it on the disk does not change what is read here."""
 
     def __init__(self, directory: Path, names: Iterable[str]) -> None:
-        self.directory, self.of = directory, dict[str, int]()
+        self.directory, self.of, self.refused = directory, dict[str, int](), False
         for name in names:
             with suppress(FileNotFoundError):
                 self.of[name] = os.open(directory / name, os.O_RDONLY)
 
-    def pass_by_the_cache_if(self, wanted: bool) -> None:
+    def pass_by_the_cache(self, wanted: bool) -> None:
         """Whether what is read goes straight to where it is wanted, where the file system can do that.
 
         The system's cache is of no use for what is larger than it, and costs more than the disk.
@@ -235,7 +238,18 @@ class _Files:
 
             flags = fcntl.fcntl(one, fcntl.F_GETFL)
             with suppress(OSError):
-                fcntl.fcntl(one, fcntl.F_SETFL, flags | flag if wanted else flags & ~flag)
+                fcntl.fcntl(one, fcntl.F_SETFL, flags | flag if wanted and not self.refused else flags & ~flag)
+
+    def read(self, name: str, into: memoryview, at: int) -> int:
+        """Some bytes from there on; how many."""
+        try:
+            return os.preadv(self.of[name], [into], at)
+        except OSError as error:
+            if error.errno != errno.EINVAL or self.refused:
+                raise
+            self.refused = True  # it let itself be told, and cannot do it
+            self.pass_by_the_cache(False)
+            return os.preadv(self.of[name], [into], at)
 
     def size(self, name: str) -> int:
         """Bytes, −1 if it is not there."""

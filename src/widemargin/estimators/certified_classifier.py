@@ -13,7 +13,6 @@ from sklearn.utils.validation import _check_sample_weight
 
 from widemargin import training
 from widemargin.certificate import Certificate, Certificates
-from widemargin.data import Rows
 from widemargin.estimators.linear_classifier import LinearClassifier
 from widemargin.losses import LOSSES
 from widemargin.one_against_rest import OneAgainstRest, certificate_of
@@ -92,7 +91,7 @@ class CertifiedClassifier(LinearClassifier):
         if (weights < 0).any():
             at = int(np.argmax(weights < 0))
             raise ValueError(f"sample_weight[{at}] is {weights[at]:g}; weights must be at least 0")
-        rows = X.with_threads(self._threads()) if isinstance(X, Rows) else Rows(X, self._threads())
+        rows = self._rows(X)
         if not np.isfinite(rows.square_norms).all():  # training asks for them anyhow
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         return self._task().problems(rows, y, weights)

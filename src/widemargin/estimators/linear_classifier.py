@@ -70,7 +70,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
         Whether all of X is `finite` is left to the caller if he can tell with less than a walk over all of it.
         """
-        if isinstance(X, Rows):  # of a store, where they were checked
+        if isinstance(X, Rows):  # of a file or a store, which was checked when it was read
             y = column_or_1d(y)
             check_consistent_length(X, y)
             if reset:
@@ -89,6 +89,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         )
         check_classification_targets(y)
         return X, y
+
+    def _rows(self, X: Any) -> Rows:
+        """What was read, for as many threads as were asked for."""
+        return X.with_threads(self._threads()) if isinstance(X, Rows) else Rows(X, self._threads())
 
     def _check_switches(self, *names: str) -> None:
         """Every switch is on or off, and the other numbers that all classifiers have are what they should be."""

@@ -35,8 +35,8 @@ class LinearSVM(CertifiedClassifier):
     tol : float, default=1e-3
         The relative duality gap to prove.
     max_iter : int or None, default=None
-        The most passes or steps; None for as many as it takes ("pegasos" and "sgd" give up after 300 passes,
-        "subgradient" after 2,000 steps).
+        The most passes or steps, cheap passes over few rows counting as one; None for as many as it takes ("pegasos"
+        and "sgd" give up after 300 passes, "subgradient" after 2,000 steps).
     n_jobs : int or None, default=None
         Threads; None for all cores, −1 too. Several classes are trained side by side. The result is the same, to the
         last bit, whatever their number.

@@ -66,7 +66,7 @@ class OnlineClassifier(LinearClassifier):
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"y has only one class, {classes[0]}; a classifier needs at least 2 classes")
-        rows, labels = Rows(X, self._threads()), signs(y, classes)
+        rows, labels = self._rows(X), signs(y, classes)
         weights = self._begin(len(labels), rows.d, coef_init, intercept_init)
         everyone, order = np.arange(rows.n, dtype=np.int64), np.random.default_rng(self._seed())
         mistakes: list[int] = []
@@ -122,7 +122,7 @@ class OnlineClassifier(LinearClassifier):
         unknown = np.setdiff1d(y, every)
         if len(unknown):
             raise ValueError(f"y has the class {unknown[0]!r}, which is not among the classes {every.tolist()}")
-        rows, labels = Rows(X, self._threads()), signs(y, every)
+        rows, labels = self._rows(X), signs(y, every)
         if first:
             self.classes_, self.mistakes_ = every, []
             self._weights = self._begin(len(labels), rows.d, None, None)

@@ -46,7 +46,12 @@ class Room {
     template <class T>
     T* of(Index count) {
         const std::size_t wanted = sizeof(T) * static_cast<std::size_t>(count);
-        if (wanted > size) bytes = std::make_unique_for_overwrite<std::byte[]>(size = wanted + wanted / 4);
+        if (wanted > size) {
+            bytes.reset();
+            size = 0;
+            bytes = std::make_unique_for_overwrite<std::byte[]>(wanted + wanted / 4);
+            size = wanted + wanted / 4;
+        }
         return reinterpret_cast<T*>(bytes.get());
     }
 
@@ -170,7 +175,7 @@ template <class Loss, class Rows>
     shared_sight = sight;
 }
 
-// One shard: its copy of w and s, what it saw and what it changed, on cache lines of its own.
+// One shard: its copies of w and s, what it saw and what it changed; on cache lines of its own but for w.
 struct alignas(128) Shard {
     double* w;
     double s;
@@ -334,7 +339,7 @@ Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double larg
         if (pass.slow[pass.active[k]]) slow.push_back(pass.active[k]);
     const Index most = pass.actives;
     pass.active = slow.data(), pass.actives = static_cast<Index>(slow.size());
-    if (2 * pass.actives > most) return 0;
+    if (slow.empty() || 2 * pass.actives > most) return 0;
     pass.focus = again.share * largest;
     pass.shrink_above = inf, pass.shrink_below = -inf;
     const Index visits = on_a_copy(rows, pass, work.slow, [&](const auto& some, DualCd& its) {

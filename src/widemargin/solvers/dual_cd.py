@@ -42,9 +42,9 @@ RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
 #: a few rows that depend on each other often hold up all others.
 SLOW, AGAIN = 0.03, 30
-#: If rows come part by part, such rows are kept until all parts were seen, up to this share of all non-zeros, and then
-#: visited at most so many times.
-KEPT, VISITS = 1 / 24, 10
+#: If rows come part by part, such rows are kept until all parts were seen, up to this share of all non-zeros but at most
+#: so many, and then visited no more often than this.
+KEPT, MOST_KEPT, VISITS = 1 / 24, 1 << 27, 10
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -76,7 +76,7 @@ class Memory:
 
 
 def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
-    """Iterates of dual coordinate descent, one per pass and the extra visits that follow it."""
+    """Iterates of dual coordinate descent, one per pass, the extra visits that follow it, and what more is cheap."""
     rows, loss, norms = problem.rows, problem.loss, problem.norms
     live, order = problem.live, np.random.default_rng(seed)
     edges = np.searchsorted(live, [0, *(part.stop for part in rows.parts)])
@@ -159,7 +159,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     def descend_all() -> tuple[float, float, float, float, int]:
         playing, gap, before, largest, smallest, visits = int(at.actives.sum()), 0.0, 0.0, -np.inf, np.inf, 0
         parts = order.permutation(len(rows.parts)) if several else np.zeros(1, int)
-        kept = KeptRows(rows.d, math.ceil(KEPT * rows.nonzeros))
+        kept = KeptRows(rows.d, min(math.ceil(KEPT * rows.nonzeros), MOST_KEPT))
         for k, part in rows.walk(parts[at.actives[parts] > 0].tolist()):
             here, own, mine = rows.parts[k], at.active[stretches[k]], int(at.actives[k])
             seen, before, highest, lowest, at.actives[k], visited = descend(
@@ -202,7 +202,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         fall = min(1.0, max(0.1, claim / at.before)) if 0 < at.before < np.inf and at.trusted else 1.0
         now = claim * fall
         at.before = claim
-        if now <= at.tol and at.unseen:  # the proof begins with it
+        if now <= tol and at.unseen:  # the proof begins with it
             at.dual, at.unseen = _dual(problem, at.alpha, at.w), 0
         at.above, at.below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
         if at.whole:

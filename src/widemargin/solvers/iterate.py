@@ -49,7 +49,7 @@ class Iterate:
     inseparable: bool = False
     #: The hyperplane has every row on its right side, where there is no penalty to keep w from growing for ever.
     separates: bool = False
-    #: Those that come will be no worse: a proof that is going to fail need not be finished.
+    #: Those that come will be hardly worse: a proof that is not going to succeed need not be finished.
     improving: bool = False
     #: All that the solver needs to go on from here, in another process if need be; None if it can only begin anew.
     state: Callable[[], State] | None = None
