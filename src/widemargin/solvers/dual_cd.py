@@ -42,7 +42,7 @@ RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
 #: a few rows that depend on each other often hold up all others.
 SLOW, AGAIN = 0.03, 30
-#: If rows come part by part, such rows are kept until all parts were seen, up to this share of all non-zeros but at most
+#: If rows come part by part, such rows are kept until all parts were seen: up to this share of all non-zeros, at most
 #: so many, and then visited no more often than this.
 KEPT, MOST_KEPT, VISITS = 1 / 24, 1 << 27, 10
 #: After this many passes' worth of work the solver gives up.
