@@ -269,6 +269,17 @@ def test_free_memory_heeds_control_groups(tmp_path, monkeypatch, groups, name, l
     assert memory.free_memory() == free
 
 
+@pytest.mark.parametrize("wrong", [0, -1, 900])
+def test_an_order_that_is_none_is_refused(tmp_path, wrong):
+    """Row numbers twice, or of no row: predictions would come out in a wrong order."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    order = np.fromfile(tmp_path / "s" / "rows", np.int64)
+    order[np.flatnonzero(order)[0]] = wrong
+    order.tofile(tmp_path / "s" / "rows")
+    with pytest.raises(DataError, match=r"the order of the rows is damaged; convert"):
+        store.order_of(tmp_path / "s")
+
+
 def test_text_labels_and_names_are_kept(tmp_path):
     """Labels come back in their own type."""
     X = sp.csr_array(np.eye(3))

@@ -21,7 +21,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from functools import cached_property, partial
 from itertools import pairwise
@@ -88,9 +88,9 @@ class StoredRows(Rows):
         if self._is_small:
             yield from ((k, self._whole) for k in order)
             return
-        queue, rooms = list(order), [_Room(), _Room()]
+        queue = list(order)
         self.files.pass_by_the_cache(self._bytes > free_memory())
-        with ThreadPoolExecutor(1) as reader:
+        with self.files.two_rooms() as rooms, ThreadPoolExecutor(1) as reader:
 
             def read(at: int) -> list[Future[Rows]]:
                 return [reader.submit(self._part, k, partial(self._read, rooms[at % 2])) for k in queue[at : at + 1]]
@@ -223,6 +223,7 @@ class _Files:
 
     def __init__(self, directory: Path, names: Iterable[str]) -> None:
         self.directory, self.of, self.refused = directory, dict[str, int](), False
+        self.rooms: list[_Room] = []
         for name in names:
             with suppress(FileNotFoundError):
                 self.of[name] = os.open(directory / name, os.O_RDONLY)
@@ -239,6 +240,15 @@ class _Files:
             flags = fcntl.fcntl(one, fcntl.F_GETFL)
             with suppress(OSError):
                 fcntl.fcntl(one, fcntl.F_SETFL, flags | flag if wanted and not self.refused else flags & ~flag)
+
+    @contextmanager
+    def two_rooms(self) -> Iterator[list[_Room]]:
+        """Memory for two parts, which the next walk may have when this one is over."""
+        mine = [self.rooms.pop() if self.rooms else _Room() for _ in range(2)]
+        try:
+            yield mine
+        finally:
+            self.rooms += mine
 
     def read(self, name: str, into: memoryview, at: int) -> int:
         """Some bytes from there on; how many."""
@@ -297,7 +307,10 @@ def origin_of(path: str | os.PathLike[str]) -> Any:
 def order_of(path: str | os.PathLike[str]) -> NDArray[np.int64]:
     """The row of the input that each row of a store was."""
     rows: StoredRows = open_store(path).X
-    return rows._map("rows", 0, rows.n)
+    order = rows._map("rows", 0, rows.n)
+    if order.min(initial=0) < 0 or order.max(initial=-1) >= rows.n or (np.bincount(order, minlength=rows.n) != 1).any():
+        raise DataError(f"{path}: the order of the rows is damaged; convert the data again")
+    return order
 
 
 def encoding_in(path: str | os.PathLike[str]) -> Encoding | None:
