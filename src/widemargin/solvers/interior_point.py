@@ -32,6 +32,8 @@ PRECISE = 1e-13
 PATIENCE = 8
 #: Steps that the hard margin may take until it separates the classes.
 FEASIBLE = 100
+#: The strength of the least squares from which a hard margin sets out, over the mean square of the rows.
+FIRST = 30.0
 
 
 def operations(problem: Problem) -> float:
@@ -227,7 +229,9 @@ def _longest(at: _Point, step: _Point) -> float:
 def _start(problem: Problem, system: NormalEquations) -> _Point:
     """The w and b of weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
     c, kink, n = problem.narrow(problem.c), problem.loss.kink, problem.rows.n
-    system.weigh(problem.widen(np.ones_like(c)) if problem.hard else problem.c)
+    if problem.hard:  # of the size that the rows ask for: least squares of their scale, whatever that is
+        c = np.full_like(c, FIRST / max(problem.spread, 1e-150) ** 2)
+    system.weigh(problem.widen(c))
     w, b, _, m = system.solve(np.ones(n), np.zeros(problem.rows.d), 0.0)
     m = problem.narrow(m)
     spare = float(np.abs(m - kink).mean()) + 1e-2
