@@ -168,14 +168,15 @@ def test_rows_of_several_parts_are_kept_while_there_is_room(stored, room):
         assert room < lengths[np.concatenate(wanted)].min()
 
 
-def test_rows_that_are_kept_save_passes(stored, monkeypatch):
+def test_rows_that_are_kept_save_passes(tmp_path, monkeypatch):
     """Slow rows of all parts are solved together between two walks over the parts."""
-    found = stored[2]
-    problem = Problem(found.X, found.y.astype(float), np.full(found.X.n, 10.0), LOSSES["hinge"])
-    with_them = fit(problem, solver="dual_cd", tol=1e-4)
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    found = store.open_store(tmp_path / "s")
+    problem = Problem(found.X, found.y.astype(float), np.ones(found.X.n), LOSSES["hinge"])
+    with_them = fit(problem, solver="dual_cd", tol=1e-3)
     monkeypatch.setattr(importlib.import_module("widemargin.solvers.dual_cd"), "KEPT", 0.0)
-    without = fit(problem, solver="dual_cd", tol=1e-4)
-    assert with_them.certificate.relative_gap <= 1e-4
+    without = fit(problem, solver="dual_cd", tol=1e-3)
+    assert with_them.certificate.relative_gap <= 1e-3
     assert with_them.iterations < without.iterations
 
 
