@@ -252,6 +252,11 @@ def test_few_rows_in_play(shards, dtype):
     made, y = text_like(4000)
     rows, found = Rows(made.astype(dtype), 2), []
     start = np.random.default_rng(0).uniform(0, 1, rows.n)
+
+    def gap_in_play(w, b, s, alpha):
+        m = y * (rows.scores(w) + b + 0.01 * s)
+        return (np.maximum(0, 1 - m) - alpha + alpha * m)[5::8].sum()
+
     for threads in (1, 2):
         alpha, w, active = start.copy(), rows.combine(start * y), np.arange(5, rows.n, 8)
         many, limits = len(active) // 3, (np.inf, -np.inf, np.zeros(rows.n, np.uint8), 0.1, 0.03, 30)
@@ -268,6 +273,7 @@ def test_few_rows_in_play(shards, dtype):
         assert set(active[:left]) <= set(range(5, rows.n, 8))
         assert visits > 2 * count
         assert min(abs(gap), before) < 1
+        assert gap_in_play(w, b, s, alpha) < gap_in_play(rows.combine(start * y), 0.0, float(start @ y), start) / 10
         found.append((b, s, alpha, w))
     for one, two in zip(*found, strict=True):
         assert np.array_equal(one, two)

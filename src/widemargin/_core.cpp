@@ -520,7 +520,8 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(),
           "actives"_a, "order"_a, "block"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
-          "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a, "shards"_a, "rounds"_a, "threads"_a, "work"_a);
+          "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a,
+          "shards"_a, "rounds"_a, "threads"_a, "work"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("follow_curve", &follow_curve, "loss"_a, "m"_a, "dm"_a, "t"_a, "c"_a, nb::arg("alpha").noconvert(),
           nb::arg("weights").noconvert(), "threads"_a);

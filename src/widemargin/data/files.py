@@ -147,8 +147,6 @@ def _stream_arrays(path: Path, form: str, rows: int, dtype: DTypeLike, progress:
     """Blocks of what is an array already; dense ones are left on the disk until they are asked for."""
     _check_dtype(path, dtype)
     data = read_npy(path, mapped=True) if form == "npy" else open(path, dtype=dtype)
-    if form == "store":  # all rows, mapped
-        data = replace(data, X=getattr(data.X, "X", data.X))
     n = data.X.shape[0]
     for begin in range(0, n, rows):
         part = data.part(begin, begin + rows)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.data.rows import Rows
+from widemargin.data.rows import CsrRows, Rows
 
 Integers = NDArray[np.int64]
 
 
 class KeptRows:
-    """Rows of `d` columns that are added part by part, as long as there is room for so many numbers."""
+    """Rows of `d` columns that are added part by part, as long as there is room for so many numbers (below 2³¹)."""
 
     def __init__(self, d: int, room: int) -> None:
         self.d, self.room, self.used, self.sparse = d, room, 0, False
@@ -43,11 +43,8 @@ class KeptRows:
 
     def rows(self, threads: int) -> Rows:
         """All that were added, in that order; at least one must have been."""
+        values, columns = self.values[: self.used], self.columns[: self.used]
         if not self.sparse:
-            return Rows(self.values[: self.used].reshape(-1, self.d), threads)
-        from scipy.sparse import csr_array
-
-        starts = np.concatenate([[0], np.cumsum(np.concatenate(self.lengths))])
-        starts = starts.astype(np.int32 if self.used <= np.iinfo(np.int32).max else np.int64)
-        shape = len(starts) - 1, self.d
-        return Rows(csr_array((self.values[: self.used], self.columns[: self.used], starts), shape), threads)
+            return Rows(values.reshape(-1, self.d), threads)
+        starts = np.concatenate([[0], *self.lengths]).cumsum(dtype=np.int32)
+        return CsrRows(values, columns, starts, self.d, threads)

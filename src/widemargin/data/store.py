@@ -255,9 +255,9 @@ class _Files:
         try:
             return os.preadv(self.of[name], [into], at)
         except OSError as error:
-            if error.errno != errno.EINVAL or self.refused:
+            if error.errno != errno.EINVAL:
                 raise
-            self.refused = True  # it let itself be told, and cannot do it
+            self.refused = True  # it let itself be told to pass by the cache, and cannot do it
             self.pass_by_the_cache(False)
             return os.preadv(self.of[name], [into], at)
 
