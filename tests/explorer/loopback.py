@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +14,9 @@ import uvicorn
 
 from widemargin import MIRA, LinearSVM, LogisticRegression, Perceptron
 from widemargin.explorer import server
+
+#: What takes longer has failed: much more than a busy machine needs for anything here.
+SECONDS = 60
 
 
 class Reply(NamedTuple):
@@ -54,7 +60,7 @@ class Loopback:
     def stop(self) -> None:
         """End, and wait until nobody listens any more."""
         self._server.should_exit = True
-        self._thread.join(timeout=20)
+        self._thread.join(timeout=SECONDS)
         assert not self._thread.is_alive()
 
     def __enter__(self) -> Loopback:
@@ -77,13 +83,23 @@ class Loopback:
         return self._ask("POST", path, body, headers)
 
     def _ask(self, method: str, path: str, body: str | bytes | None, headers: dict[str, str] | None) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         try:
             connection.request(method, path, body, headers or {})
             reply = connection.getresponse()
             return Reply(reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read().decode())
         finally:
             connection.close()
+
+
+@contextmanager
+def process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A program that runs until it is told to end, and no longer than the test: a failure is told, not waited for."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 def estimator(model: str, solver: str = "auto", C: float = 1.0, bias: bool = True) -> Any:

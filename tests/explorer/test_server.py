@@ -6,16 +6,16 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
 import widemargin
-from loopback import Loopback, estimator
+from explorer.loopback import SECONDS, Loopback, estimator, process
 from oracles import noisy
 from widemargin import InseparableError, LinearSVM, textbook
 from widemargin.cli import main
@@ -493,22 +493,22 @@ def test_the_program_tells_that_there_is_no_line(client, capsys):
 def test_serve_prints_its_address_and_ends_with_an_interrupt():
     """A process of its own: the address has a token of 128 bits or more, 100 MB get a reason, Ctrl-C ends it with 0."""
     program = "from widemargin.explorer import serve; serve(open_browser=False)"
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        address = process.stdout.readline().split()[-1]
+    with process([sys.executable, "-c", program]) as running:
+        address = running.stdout.readline().split()[-1]
         port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([-\w]{22,})/", address).groups()
-        with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as door:
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=SECONDS) as door:
             head = f"POST /{token}/api/fit HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
             door.sendall(f"{head}Content-Length: 100000000\r\n\r\n{{".encode())
             reply = door.makefile("rb").read().decode()
         assert " 413 " in reply.splitlines()[0]
         assert "larger than" in reply.splitlines()[-1]
-        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=SECONDS)
         connection.request("GET", f"/{token}/api/alive")
         assert json.loads(connection.getresponse().read()) == {"alive": True}
         connection.close()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 0
-        assert process.stdout.read().endswith("stopped\n")
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=SECONDS) == 0
+        assert running.stdout.read().endswith("stopped\n")
 
 
 @pytest.mark.parametrize(("path", "is_half"), [("fit", False), ("steps", False), ("fit", True)])
@@ -516,19 +516,19 @@ def test_an_interrupt_in_the_middle_is_no_fault(path, is_half):
     """Ctrl-C while something is computed or half sent: the work is left, it says "stopped" alone, and its code is 0."""
     body = json.dumps(crowd(2000)[2] | {"solver": "smo", "C": 1e4, "algorithms": ["smo"], "steps": 2000}).encode()
     command = [sys.executable, "-m", "widemargin", "explore", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        address = process.stdout.readline().split()[-1]
-        process.stdout.readline()
+    with process(command) as running:
+        address = running.stdout.readline().split()[-1]
+        running.stdout.readline()
         port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([-\w]+)/", address).groups()
-        with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as door:
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=SECONDS) as door:
             head = f"POST /{token}/api/{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
             door.sendall(f"{head}Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode())
             assert b" 100 " in door.recv(100)  # the server waits for the body
             door.sendall(body[: len(body) // 2] if is_half else body)
-            process.send_signal(signal.SIGINT)
+            running.send_signal(signal.SIGINT)
             reply = door.makefile("rb").read().decode()
-        assert process.wait(timeout=20) == 0
-        assert (process.stdout.read(), process.stderr.read()) == ("\nstopped\n", "")
+        assert running.wait(timeout=SECONDS) == 0
+        assert (running.stdout.read(), running.stderr.read()) == ("\nstopped\n", "")
         assert is_half or "the server was stopped" in reply.splitlines()[-1]
 
 
@@ -537,11 +537,13 @@ def test_the_command_line_brings_the_same_address_back():
     wanted = [sys.executable, "-m", "widemargin", "explore", "--no-browser", "--token=-a-token-of-a-test"]
     addresses = []
     for _ in range(2):
-        with subprocess.Popen(wanted, stdout=subprocess.PIPE, text=True) as process:
-            addresses.append(process.stdout.readline().split()[-1])
-            command = process.stdout.readline().split("widemargin explore ")[-1].split()
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=20) == 0
+        with process(wanted) as running:
+            addresses.append(running.stdout.readline().split()[-1])
+            command = running.stdout.readline().split("widemargin explore ")[-1].split()
+            with urlopen(f"{addresses[-1]}api/alive", timeout=SECONDS) as reply:  # it is there to hear the interrupt
+                assert reply.status == 200
+            running.send_signal(signal.SIGINT)
+            assert running.wait(timeout=SECONDS) == 0
         wanted = [sys.executable, "-m", "widemargin", "explore", "--no-browser", *command]
     assert addresses[0] == addresses[1]
     assert addresses[0].endswith("/-a-token-of-a-test/")
