@@ -5,8 +5,10 @@ import os
 import pty
 import re
 import shlex
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +23,7 @@ from heart import heart, run, svmlight, table, towns
 from widemargin import LinearModel, LinearSVM, cli, data, progress
 from widemargin.checkpoint import Checkpoint
 from widemargin.cli import reading, screen
+from widemargin.data import store, store_writer
 from widemargin.data.store import open_store, order_of
 from widemargin.model import certificate_summary
 
@@ -360,19 +363,19 @@ def test_convert_keeps_query_ids(folder, answer):
 def test_unknown_labels_are_said(folder, answer):
     """Labels that the model never saw count as mistakes, and both commands name them."""
     (folder / "odd.svm").write_text(svmlight(TEST_X, np.where(np.arange(90) < 4, 7, TEST_Y)))
-    assert "4 rows have the label 7.0" in answer("evaluate hinge.safetensors odd.svm")
-    assert "4 × 7.0" in answer("train heart.svm --test odd.svm -o m.safetensors")
+    assert "4 rows have the label 7," in answer("evaluate hinge.safetensors odd.svm")
+    assert "4 × 7 " in answer("train heart.svm --test odd.svm -o m.safetensors")
+
+
+def stopped(self, state, visit=Checkpoint.visit):
+    """What a checkpoint does on Ctrl-C, at its first visit."""
+    self.stopping = True
+    visit(self, state)
 
 
 def test_stop_and_go_on(folder, capsys, monkeypatch, answer):
     """A run that is stopped after its first pass ends, with --resume, with the bits of one that is not."""
     answer("train three.svm --solver dual_cd --tol 1e-6 -o whole.safetensors")
-    visit = Checkpoint.visit
-
-    def stopped(self, state):
-        self.stopping = True
-        visit(self, state)
-
     command = "train three.svm --solver dual_cd --tol 1e-6 -o m.safetensors --checkpoint a/state"
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "visit", stopped)
@@ -382,6 +385,40 @@ def test_stop_and_go_on(folder, capsys, monkeypatch, answer):
     answer(f"{command} --resume")
     assert (folder / "m.safetensors").read_bytes() == (folder / "whole.safetensors").read_bytes()
     assert not (folder / "a" / "state").exists()
+
+
+def test_a_run_that_goes_on_finds_its_rows_where_they_were(folder, capsys, monkeypatch, answer):
+    """A run that began part by part goes on part by part, to the same bits, however much memory is free by then."""
+    monkeypatch.setattr(store_writer, "PART", 4_000)
+    answer("convert heart.svm heart.store")
+    command = "train heart.store --solver dual_cd --tol 1e-6 --checkpoint state -o"
+    with monkeypatch.context() as little_memory:
+        little_memory.setattr(store, "SMALL", 0)
+        little_memory.setattr(store, "SHARE", 0)
+        answer("train heart.store --solver dual_cd --tol 1e-6 -o parts.safetensors")
+        little_memory.setattr(Checkpoint, "visit", stopped)
+        assert run(*f"{command} m.safetensors".split()) == 130
+    capsys.readouterr()
+    answer(f"{command} m.safetensors --resume")
+    answer("train heart.store --solver dual_cd --tol 1e-6 -o whole.safetensors")
+    parts, whole = ((folder / f"{name}.safetensors").read_bytes() for name in ("parts", "whole"))
+    assert (folder / "m.safetensors").read_bytes() == parts != whole
+
+
+def test_sigterm_leaves_nothing_behind(folder):
+    """A conversion that is told to end removes what it has written so far."""
+    before, rows = sorted(os.listdir(folder)), svmlight(X, Y).encode()
+    command = [sys.executable, "-m", "widemargin", "convert", "-", "new.store"]
+    with subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while sorted(os.listdir(folder)) == before and process.poll() is None:
+            process.stdin.write(rows)
+        process.send_signal(signal.SIGTERM)
+        with suppress(BrokenPipeError):  # a signal that comes right before a read is heard after it
+            while process.poll() is None:
+                process.stdin.write(rows)
+        said = process.stderr.read().decode()
+    assert (process.returncode, said) == (130, "widemargin: interrupted; nothing was written\n")
+    assert sorted(os.listdir(folder)) == before
 
 
 #: Runs a command and then says how much memory it held at most, in kilobytes (ru_maxrss begins with the parent's).

@@ -651,7 +651,7 @@ def test_no_permission(folder):
     (folder.parent / "warm").mkdir()
     mistakes = {
         "train heart.svm -o m.safetensors": "heart.svm: permission denied; ask for the right to read it, or copy it",
-        "convert heart.csv closed/new.npz --label disease": "closed/new.npz: its directory may not be written to",
+        "convert heart.csv closed/new.npz --label disease": "closed/new.npz: its directory takes no file: permission",
     }
     script = (  # nobody may not be able to import anything: root does all that is asked for once, before
         "import os, sys\nfrom widemargin.cli import main\n"

@@ -28,6 +28,7 @@ from widemargin.training import fit
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch):
     monkeypatch.setattr(store, "SMALL", 0)
+    monkeypatch.setattr(store, "SHARE", 0)
     monkeypatch.setattr(store_writer, "PART", 20_000)
     monkeypatch.setattr(store_writer, "AT_ONCE", 50_000)
 

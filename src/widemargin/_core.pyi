@@ -81,8 +81,8 @@ def dual_cd_pass(
     enough_gap: float,
     enough_visits: int,
     shards: int,
-    rounds: int,
     threads: int,
+    apart: int,
     work: Workspace,
 ) -> tuple[float, float, float, float, float, float, int, int]: ...
 def conjugates(loss: str, alpha: Floats, c: Floats, threads: int) -> float: ...

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.data.labels import text_of
 from widemargin.problem import Problem, blocks, inner
 
 Floats = NDArray[np.float64]
@@ -236,7 +237,7 @@ class Certificates(Sequence[Certificate]):
         columns = ("class", "primal", "dual", "relative gap", "width", "support", "misclassified")
         rows = [
             (
-                str(name),
+                text_of(name),
                 f"{one.primal:.6g}",
                 f"{one.dual:.6g}",
                 f"{one.relative_gap:.1e}",

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import metrics
 
+from widemargin.data.labels import text_of
+
 Floats = NDArray[np.float64]
 
 
@@ -179,7 +181,7 @@ def _places(labels: NDArray[Any], names: list[Any]) -> tuple[NDArray[np.intp], d
     found, back = np.unique(labels, return_inverse=True) if labels.dtype != object else _unique(labels)
     places = np.array([place.get(one, -1) for one in found.tolist()], dtype=np.intp)[back]
     lost = np.bincount(back[places < 0], minlength=len(found))
-    return places, {str(one): int(count) for one, count in zip(found.tolist(), lost, strict=True) if count}
+    return places, {text_of(one): int(count) for one, count in zip(found.tolist(), lost, strict=True) if count}
 
 
 def _unique(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from threading import current_thread, main_thread
 
 from widemargin import __version__
 from widemargin.cli.text import in_options
@@ -35,10 +38,9 @@ EXTRAS = {"rich": "cli", "safetensors": "cli", "matplotlib": "plots", "pyarrow":
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
     try:
-        with warnings.catch_warnings():
+        with _ended_like_interrupted(), warnings.catch_warnings():
+            options = _parser().parse_args(arguments)
             warnings.simplefilter("ignore", RuntimeWarning)  # of numbers on the way; what matters is in the proof
             code = int(options.run(options))
         sys.stdout.flush()  # while a pipe that is closed can still be told from a mistake
@@ -60,6 +62,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, MemoryError) as error:  # all of ours say what, where and what to do
         memory = "not enough memory; convert the data to a store and train on that"
         return _say(in_options(str(error)) if isinstance(error, ValueError) else memory, MISTAKE)
+
+
+@contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does: what was half-written is removed."""
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _say(what: str, code: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +43,8 @@ def prove(
     assert found.y is not None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        proof = certify(
-            found.X, found.y, model.coef, model.intercept, **problem, tol=min(tol / 10, 1e-4), n_jobs=threads or None
-        )
+        how: dict[str, Any] = {**problem, "tol": min(tol / 10, 1e-4), "verbose": int(sys.stderr.isatty())}
+        proof = certify(found.X, found.y, model.coef, model.intercept, **how, n_jobs=threads or None)
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
             note(str(warning.message))

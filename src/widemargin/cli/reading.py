@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import whole
 from widemargin.data.files import FORMATS, is_svmlight
+from widemargin.data.store import SHARE
 from widemargin.data.streams import COMPRESSED
 
 if TYPE_CHECKING:
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Text is assumed to take as many bytes in memory as on disk; compressed text this many times as many.
 UNPACKED = 6
-#: The share of the memory that is free which data may take; more of it becomes a store on disk first.
-SHARE = 0.5
 
 
 def add_data(parser: argparse.ArgumentParser, name: str = "data", *, what: str = "") -> None:
@@ -139,29 +139,45 @@ def fitted(X: Any, columns: int, path: str) -> Any:
 
 @contextmanager
 def training_data(options: argparse.Namespace, target: Path) -> Iterator[Dataset]:
-    """The rows to train on: in memory, or in a store where they are one, are to become one or are too many.
-
-    That of too many is kept beside the target until they are done with.
-    """
+    """The rows to train on, where `options.rows` wants them; a store that nobody asked for is removed at the end."""
     from widemargin import data
 
+    def divided(found: Dataset) -> Dataset:
+        return replace(found, X=found.X.divided(options.rows is Place.PARTS))
+
     path = options.data
-    if os.path.isdir(path) or not options.stored:
+    if options.rows is Place.MEMORY:
         yield read(path, options, as_rows=True)
+    elif os.path.isdir(path):
+        yield divided(read(path, options))
     elif options.cache is not None:
-        yield data.open(_cached(path, Path(options.cache or f"{path}.store"), options))
+        yield divided(data.open(_cached(path, Path(options.cache or f"{path}.store"), options)))
     else:
         place = tempfile.mkdtemp(prefix=".widemargin.", dir=target.parent)
         try:
             store(path, Path(place, "store"), options)
-            yield data.open(Path(place, "store"))
+            yield divided(data.open(Path(place, "store")))
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def is_stored(options: argparse.Namespace) -> bool:
-    """Whether the rows to train on are read from a store."""
-    return os.path.isdir(options.data) or options.cache is not None or _too_large(options.data)
+class Place(Enum):
+    """Where the rows are that are trained on. Their order depends on it, and so do the last bits."""
+
+    MEMORY = "in memory"
+    STORE = "in a store"
+    PARTS = "in parts of a store"
+
+
+def place_of(options: argparse.Namespace) -> Place:
+    """Where the rows to train on will be: what is large is trained on part by part."""
+    from widemargin.data.store import is_large
+
+    if os.path.isdir(options.data):
+        return Place.PARTS if is_large(sum(one.stat().st_size for one in Path(options.data).iterdir())) else Place.STORE
+    if _too_large(options.data):
+        return Place.PARTS
+    return Place.MEMORY if options.cache is None else Place.STORE
 
 
 def store(path: str, target: Path, options: argparse.Namespace, origin: dict[str, Any] | None = None) -> None:
@@ -199,7 +215,7 @@ def fingerprint(path: str) -> dict[str, Any]:
         raise DataError.at("-", "standard input comes only once", "save it to a file for --cache or --checkpoint")
     place = Path(path, "store.json") if os.path.isdir(path) else Path(path)
     about = place.stat()
-    return {"bytes": about.st_size, "changed": about.st_mtime_ns}
+    return {"data of so many bytes:": about.st_size, "data last changed at": about.st_mtime_ns}
 
 
 def _too_large(path: str) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import signal
 import sys
 import time
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from widemargin.cli import INTERRUPTED, REACHED, SHORT
-from widemargin.cli.reading import add_data, fingerprint, is_stored, read_like, remember_base, stem, training_data
+from widemargin.cli.reading import Place, add_data, fingerprint, place_of, read_like, remember_base, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
 from widemargin.cli.text import positive, text_of, whole
 from widemargin.cli.writing import target_of, writing
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from widemargin.model import LinearModel
     from widemargin.one_against_rest import OneAgainstRest
     from widemargin.training import Fit
-
-#: How the description of a run says that its rows are in the order of a store.
-STORED = "in a store"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     from widemargin.data import Rows
     from widemargin.one_against_rest import OneAgainstRest, count_threads
 
-    target, options.stored = _target(options), is_stored(options)
+    target, options.rows = _target(options), place_of(options)
     _check_solver(options)
     began = time.perf_counter()
     with _checkpoint(options) as (kept, state), _signals(kept) as training, training_data(options, target) as found:
@@ -252,9 +248,10 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
     try:
         kept = Checkpoint(place, run, every=60.0 if options.every is None else options.every)
         before = kept.described() or {}
-        if "rows" in before and options.cache is None and not os.path.isdir(options.data):
-            options.stored = before["rows"] == STORED  # however much memory is free this time
-        run["rows"] = STORED if options.stored else "in memory"  # they are in another order there
+        if before.get("rows") in (Place.STORE.value, Place.PARTS.value) or options.cache is None:
+            with suppress(ValueError):
+                options.rows = Place(before.get("rows"))  # however much memory is free this time
+        run["rows"] = options.rows.value
         if kept.file.exists() and not options.resume:
             raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
         yield kept, kept.load()

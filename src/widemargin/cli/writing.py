@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from widemargin.data.errors import DataError, because
 
@@ -25,8 +26,12 @@ def check_place(target: Path, *sources: str | None) -> None:
     """Refuses a name in a directory that is not there or closed, and the names of what is read."""
     if not target.parent.is_dir():
         raise DataError.at(str(target), f"there is no directory {target.parent}", "make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise DataError.at(str(target), "its directory may not be written to", "write elsewhere")
+    try:
+        TemporaryFile(dir=target.parent).close()
+    except OSError as error:
+        raise DataError.at(
+            str(target), f"its directory takes no file: {because(error)[0]}", "write elsewhere"
+        ) from error
     for source in sources:
         if source is not None and target.exists() and os.path.exists(source) and os.path.samefile(target, source):
             raise DataError.at(str(target), "input and output are the same", "choose another name")

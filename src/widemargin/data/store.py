@@ -34,14 +34,16 @@ from numpy.typing import NDArray
 from widemargin import _core
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.encoding import Encoding
+from widemargin.data.errors import because
 from widemargin.data.memory import free_memory
 from widemargin.data.rows import CsrRows, Rows, csr_of
 
 Floats = NDArray[np.float64]
 
 FORMAT, VERSION = "widemargin store", 1
-#: A store of so many bytes is mapped as a whole: a pass over all rows beats passes over parts.
-SMALL = 1 << 28
+#: A store of so many bytes, or of this share of the free memory, is mapped as a whole: a pass over all rows beats
+#: passes over parts.
+SMALL, SHARE = 1 << 28, 0.5
 #: What is read straight from the disk begins at a multiple of this, in the file and in memory.
 PAGE = mmap.ALLOCATIONGRANULARITY
 #: The arrays that have checksums.
@@ -57,6 +59,7 @@ class StoredRows(Rows):
         self.dtype = np.dtype(about["dtype"])
         self.threads, self.sparse = threads, about["sparse"]
         self.verified: set[int] = set()
+        self.in_parts = is_large(self._bytes)
 
     @cached_property
     def stored(self) -> tuple[slice, ...]:
@@ -65,12 +68,8 @@ class StoredRows(Rows):
 
     @cached_property
     def parts(self) -> tuple[slice, ...]:
-        """The stretches of rows that are at hand together: the parts of the store or, if it is small, all rows."""
-        return (slice(0, self.n),) if self._is_small else self.stored
-
-    @property
-    def _is_small(self) -> bool:
-        return len(self.stored) == 1 or self._bytes <= SMALL
+        """The stretches of rows that are at hand together: the parts of the store or, if it is not large, all rows."""
+        return self.stored if self.in_parts else (slice(0, self.n),)
 
     @property
     def _bytes(self) -> int:
@@ -85,7 +84,7 @@ class StoredRows(Rows):
 
         A thread reads the next part meanwhile, to where the one before lay: fresh memory costs more than the disk.
         """
-        if self._is_small:
+        if len(self.parts) == 1:
             yield from ((k, self._whole) for k in order)
             return
         queue = list(order)
@@ -155,6 +154,13 @@ class StoredRows(Rows):
         other = copy(self)
         other.threads = threads
         other.__dict__.pop("_whole", None)
+        return other
+
+    def divided(self, in_parts: bool) -> StoredRows:
+        """The same rows, at hand part by part or all together, whatever memory is free."""
+        other = copy(self)
+        other.in_parts = in_parts
+        other.__dict__.pop("parts", None)
         return other
 
     def scores(self, w: Floats) -> Floats:
@@ -294,6 +300,11 @@ def as_bytes(array: NDArray[Any]) -> memoryview:
     return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
 
 
+def is_large(size: int) -> bool:
+    """Whether so many bytes are too many to be at hand at the same time."""
+    return size > max(SMALL, SHARE * free_memory())
+
+
 def is_store(path: str | os.PathLike[str]) -> bool:
     """Whether a directory is a store."""
     return (Path(path) / "store.json").is_file()
@@ -381,7 +392,9 @@ def _description(directory: Path) -> dict[str, Any]:
                 raise ValueError(complaint)
     except FileNotFoundError:
         raise DataError(f"{directory}: a directory without a store.json; name a file, or a store") from None
-    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+    except OSError as error:
+        raise DataError.at(f"{directory}/store.json", *because(error)) from error
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise DataError(f"{directory}/store.json: not the description of a store ({error}); convert again") from error
     if version != VERSION:
         raise DataError(f"{directory}: a store of version {version}, this program knows {VERSION}; update widemargin")

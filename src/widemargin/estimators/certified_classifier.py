@@ -72,7 +72,14 @@ class CertifiedClassifier(LinearClassifier):
 
     def solve(self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None) -> None:
         """What `fit` does once it has read its input: train on these problems, one per class, from these starts."""
-        fits = self._task().fit(
+        self._keep(self.fits(problems, classes, starts), problems, classes)
+        self._warn_if_short()
+
+    def fits(
+        self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None = None
+    ) -> list[training.Fit]:
+        """One fit per problem."""
+        return self._task().fit(
             problems,
             classes,
             seed=self._seed(),
@@ -80,8 +87,6 @@ class CertifiedClassifier(LinearClassifier):
             verbose=int(self.verbose),
             starts=starts,
         )
-        self._keep(fits, problems, classes)
-        self._warn_if_short()
 
     def problems(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> tuple[NDArray[Any], list[Problem]]:
         """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin import training
 from widemargin.certificate import Certificate, Certificates
 from widemargin.certificate import certify as certify_point
 from widemargin.estimators.linear_svm import LinearSVM
@@ -28,6 +27,7 @@ def certify(
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-6,
     n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Certificate | Certificates:
     """How far any weights are from the optimum of ½‖w‖² + C Σ φ(yᵢ(w·xᵢ + b)), with the proof.
 
@@ -41,7 +41,7 @@ def certify(
     coef, intercept : arrays
         As scikit-learn's linear classifiers have them: of shape (1, n_features) and (1,), or a row per class, each
         judged as that class against the rest (a multinomial LogisticRegression solves another problem).
-    C, loss, class_weight, n_jobs
+    C, loss, class_weight, n_jobs, verbose
         As in ``LinearSVM``. For SGDClassifier C = 1 / (alpha · n_samples).
     fit_intercept : bool, default=True
         Whether the problem has an unpenalised bias. Without one, `intercept` must be 0.
@@ -63,7 +63,8 @@ def certify(
     True
 
     """
-    reference = LinearSVM(C, loss=loss, fit_intercept=fit_intercept, class_weight=class_weight, tol=tol, n_jobs=n_jobs)
+    reference = LinearSVM(C, loss=loss, tol=tol, n_jobs=n_jobs, verbose=verbose)
+    reference.set_params(fit_intercept=fit_intercept, class_weight=class_weight)
     classes, problems = reference.problems(X, y, sample_weight)
     weights = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     biases = np.asarray(intercept, dtype=np.float64).ravel()
@@ -76,7 +77,7 @@ def certify(
         raise ValueError("coef or intercept contains NaN or infinity; certify finite weights")
     if not fit_intercept and biases.any():
         raise ValueError("intercept is not 0, but fit_intercept=False asks for the problem without a bias")
-    proofs = [training.fit(problem, tol=tol) for problem in problems]
+    proofs = reference.fits(problems, classes)
     sharpness = max(proof.certificate.relative_gap for proof in proofs)
     if sharpness > tol:
         warnings.warn(

@@ -37,7 +37,8 @@ struct DualCd {
     double focus;                       // and, if > 0, all that have a smaller gradient or are where they want to be
     unsigned char* slow;                // whether the gradient was at least `slow_from`
     double slow_from;
-    int shards, rounds, threads;  // shards merge `rounds` times per pass
+    int shards, threads;
+    Index apart;  // rows that a shard visits between merges, unless that would be too many merges in a pass
 };
 
 // Memory that one pass leaves to the next: fresh memory costs more than much of what is computed in it.
@@ -183,6 +184,8 @@ struct alignas(128) Shard {
     Changes changes;
 };
 
+inline constexpr Index most_rounds = 64;  // of merging, in a pass
+
 template <class Loss, class Rows>
 Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
     Sight total;
@@ -191,7 +194,9 @@ Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
         return total;
     }
     constexpr Index chunk = 2048;  // features that one thread merges at a time
-    const Index chunks = (rows.d + chunk - 1) / chunk, pieces = Index{pass.rounds} * pass.shards;
+    const Index chunks = (rows.d + chunk - 1) / chunk;
+    const Index rounds = std::clamp<Index>(pass.actives / (pass.shards * pass.apart), 1, most_rounds);
+    const Index pieces = rounds * pass.shards;
     Team team(std::min(pass.threads, pass.shards));
     const int threads = team.size();
     std::vector<Shard> shards(static_cast<std::size_t>(pass.shards));
@@ -221,7 +226,7 @@ Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
     };
     Meeting meeting(threads);
     team.run([&](int thread) {
-        for (Index round = 0; round < pass.rounds; ++round) {
+        for (Index round = 0; round < rounds; ++round) {
             for (Index k = thread; k < pass.shards; k += threads) {
                 Shard& shard = shards[static_cast<std::size_t>(k)];
                 const Index piece = round * pass.shards + k;

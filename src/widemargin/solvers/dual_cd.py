@@ -35,8 +35,8 @@ BALANCE = 1 / 30
 BLOCK, BLOCKS = 16, 2000
 #: Data with more non-zeros in play than this is cut into two shards that run side by side.
 MANY = 250_000
-#: Shards are merged at most this often per pass, and not before each has seen so many non-zeros.
-ROUNDS, BETWEEN = 64, 10_000
+#: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
+MERGE, BETWEEN = 8, 10_000
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
 RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
@@ -92,7 +92,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     def all_play() -> None:
         for own, part in zip(stretches, rows.parts, strict=True):
             np.subtract(live[own], part.start, out=at.active[own])
-        at.actives, at.above, at.below = np.diff(edges), np.inf, -np.inf
+        at.actives = np.diff(edges)
 
     if not at.iteration:
         all_play()
@@ -106,6 +106,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     nonzeros_per_row, several = rows.nonzeros / rows.n, len(rows.parts) > 1
     block = int(np.clip(len(live) // BLOCKS, 1, BLOCK))
     many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
+    apart = math.ceil(max(MERGE * rows.d, BETWEEN) / max(nonzeros_per_row, 1e-9))
     work = _core.Workspace()
 
     def descend(
@@ -148,8 +149,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             enough,
             most,
             shards,
-            min(max(int(count * nonzeros_per_row / (shards * max(8 * rows.d, BETWEEN))), 1), ROUNDS),
             rows.threads,
+            apart,
             work,
         )
         return gap, before, largest, smallest, left, visits
