@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from threading import Event
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from widemargin import training
 from widemargin.certificate import Certificate, Certificates, InseparableError, SeparableError
 from widemargin.data import Rows
+from widemargin.data.labels import distinct
 from widemargin.data.rows import cores_at_hand
 from widemargin.losses import LOSSES
 from widemargin.problem import Problem
@@ -64,7 +64,7 @@ class OneAgainstRest:
 
     def problems(self, rows: Rows, y: NDArray[Any], weights: Floats) -> tuple[NDArray[Any], list[Problem]]:
         """The classes, and the problem of each of them (of the second, if there are two); `weights` are of the rows."""
-        classes = np.unique(y[weights > 0])
+        classes = distinct(y[weights > 0])
         if len(classes) < 2:
             found = f"only one class, {classes[0]}," if len(classes) else "no class"
             raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
@@ -167,6 +167,8 @@ class OneAgainstRest:
                     if done[-1].interrupted and len(problems) > 1:
                         raise KeyboardInterrupt  # it is not done, and must not be kept as if it were
             return done
+        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # slow to import
+
         rows = problems[0].rows.with_threads(1)  # one thread for each; the bits do not depend on it
         problems = [replace(problem, rows=rows) for problem in problems]
         with training.one_blas_thread(), ThreadPoolExecutor(workers) as pool:

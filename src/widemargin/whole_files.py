@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ def written_aside(path: Path) -> Iterator[Path]:
     """
     if path.exists() and not path.is_file():
         raise FileExistsError(errno.EEXIST, "not a regular file, so nothing can take its place", str(path))
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
+    beside = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}.part")
     beside.touch(exist_ok=False)
     try:
         yield beside

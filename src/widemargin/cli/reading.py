@@ -6,8 +6,8 @@ import argparse
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from enum import Enum
 from importlib import import_module
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Text is assumed to take as many bytes in memory as on disk; compressed text this many times as many.
 UNPACKED = 6
+
+#: What training and its report need.
+NEEDED = ("widemargin.one_against_rest", "numpy.random", "widemargin.model", "safetensors", "rich.table")
 
 
 def add_data(parser: argparse.ArgumentParser, name: str = "data", *, what: str = "") -> None:
@@ -60,12 +63,23 @@ def reading_options(options: argparse.Namespace, path: str, encoding: Any = None
     return known
 
 
-def read(path: str, options: argparse.Namespace, *, encoding: Any = None, as_rows: bool = False) -> Dataset:
-    """All of a file."""
+def read(
+    path: str,
+    options: argparse.Namespace,
+    *,
+    encoding: Any = None,
+    as_rows: bool = False,
+    needed: Sequence[str] = ("scipy.sparse",),
+) -> Dataset:
+    """All of a file; modules that will be needed are imported meanwhile, which takes as long as parsing 100 MB."""
     from widemargin import data
 
-    if not as_rows:  # it takes as long as parsing 100 MB, and will be needed
-        Thread(target=import_module, args=["scipy.sparse"]).start()
+    def prepare() -> None:
+        with suppress(ImportError):  # who needs it will say so
+            for name in needed:
+                import_module(name)
+
+    Thread(target=prepare).start()
     with reading_bar(f"reading {Path(path).name}") as progress:
         return data.open(path, **reading_options(options, path, encoding), progress=progress, as_rows=as_rows)
 
@@ -147,7 +161,7 @@ def training_data(options: argparse.Namespace, target: Path) -> Iterator[Dataset
 
     path = options.data
     if options.rows is Place.MEMORY:
-        yield read(path, options, as_rows=True)
+        yield read(path, options, as_rows=True, needed=NEEDED)
     elif os.path.isdir(path):
         yield divided(read(path, options))
     elif options.cache is not None:

@@ -65,16 +65,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
-    from widemargin import model_liblinear
     from widemargin.checkpoint import Stopped
     from widemargin.data import Rows
-    from widemargin.one_against_rest import OneAgainstRest, count_threads
 
     target, options.rows = _target(options), place_of(options)
     _check_solver(options)
     began = time.perf_counter()
     with _checkpoint(options) as (kept, state), _signals(kept) as training, training_data(options, target) as found:
         read_in = time.perf_counter() - began
+        from widemargin import model_liblinear
+        from widemargin.one_against_rest import OneAgainstRest, count_threads
+
         y, labels = _labels_of(options.data, found.y)
         if options.format == "liblinear":
             model_liblinear.check(options.loss, labels, target)
@@ -178,6 +179,8 @@ def _target(options: argparse.Namespace) -> Path:
 
 def _check_solver(options: argparse.Namespace) -> None:
     """Refuses one that is unknown, or not for this loss."""
+    if options.solver == "auto":  # for all of them
+        return
     from widemargin.solvers import SOLVERS
 
     able = [
@@ -195,10 +198,11 @@ def _check_solver(options: argparse.Namespace) -> None:
 def _labels_of(path: str, y: Any) -> tuple[Any, Any]:
     """The labels and the classes; labels that are missing, all the same, or numbers to be predicted are refused."""
     from widemargin.data import DataError
+    from widemargin.data.labels import distinct
 
     if y is None:
         raise DataError.at(path, "no labels", "give a file that has them, or say --label COLUMN")
-    classes = np.unique(y)
+    classes = distinct(y)
     if len(classes) < 2:
         what = f"only one class, {text_of(classes.tolist()[0])}"
         raise DataError.at(path, what, "give rows of two classes or more")

@@ -1,8 +1,19 @@
-"""A label as it is written."""
+"""Labels: which there are, and how they are written."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
+
+
+def distinct(labels: NDArray[Any]) -> NDArray[Any]:
+    """The labels that occur, in order: np.unique without numpy.ma, whose import takes longer than many fits."""
+    ordered: NDArray[Any] = np.sort(labels)
+    new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return ordered[new]
 
 
 def text_of(label: object) -> str:

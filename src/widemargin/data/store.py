@@ -20,7 +20,6 @@ import mmap
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from copy import copy
 from functools import cached_property, partial
@@ -87,6 +86,8 @@ class StoredRows(Rows):
         if len(self.parts) == 1:
             yield from ((k, self._whole) for k in order)
             return
+        from concurrent.futures import Future, ThreadPoolExecutor  # slow to import
+
         queue = list(order)
         self.files.pass_by_the_cache(self._bytes > free_memory())
         with self.files.two_rooms() as rooms, ThreadPoolExecutor(1) as reader:

@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import re
-import secrets
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator
@@ -58,7 +57,7 @@ def write_store(
     target = Path(path)
     if target.exists() and not _may_be_replaced(target):
         raise DataError(f"{target}: exists and is no store; choose another name")
-    aside, old = (target.with_name(f".{target.name}.{secrets.token_hex(6)}.{what}") for what in ("storing", "old"))
+    aside, old = (target.with_name(f".{target.name}.{os.urandom(6).hex()}.{what}") for what in ("storing", "old"))
     try:
         _remove_leftovers(target)
         aside.mkdir()

@@ -36,7 +36,7 @@ BLOCK, BLOCKS = 16, 2000
 #: Data with more non-zeros in play than this is cut into two shards that run side by side.
 MANY = 250_000
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
-MERGE, BETWEEN = 8, 10_000
+MERGE, BETWEEN = 4, 10_000
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
 RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
