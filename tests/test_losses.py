@@ -106,6 +106,18 @@ def test_kernel_shape_equals_numpy(loss, m, c):
     assert held == pytest.approx(float(alpha @ m), rel=1e-9, abs=1e-9 * float(np.abs(alpha * m).sum()))
 
 
+def test_logistic_kernel_is_as_exact_as_its_numbers():
+    """Vectors of exp and log of our own, against longer floats: α, cφ″ and φ to four units in the last place."""
+    m = np.concatenate([np.linspace(-690, 690, 4001), np.geomspace(1e-300, 690, 4001), [0.0]])
+    alpha, weights = np.empty_like(m), np.empty_like(m)
+    _core.follow_curve("logistic", m, np.zeros_like(m), 0.0, np.ones_like(m), alpha, weights, 1)
+    values = [_core.follow_curve("logistic", *np.array([[x], [0.0]]), 0.0, *np.ones((3, 1)), 1)[2] for x in m]
+    e = np.exp(-np.abs(m.astype(np.longdouble)))
+    np.testing.assert_allclose(alpha, np.where(m > 0, e, 1) / (1 + e), rtol=1e-15)
+    np.testing.assert_allclose(weights, e / (1 + e) ** 2, rtol=1e-15)
+    np.testing.assert_allclose(values, np.log1p(e) + np.maximum(0, -m), rtol=1e-15)
+
+
 @given(losses, st.floats(-0.5, 1.5))
 def test_kernel_conjugate_equals_numpy(loss, a):
     """φ* in C++ equals the NumPy twin, infinite where it is."""

@@ -39,7 +39,7 @@ def matrix(request):
 
 
 def test_products_equal_numpy(matrix):
-    """Xw, Xᵀv, ‖x‖² and XXᵀ of every storage equal NumPy's."""
+    """Xw, Xᵀv, ‖x‖², Σ vx² and XXᵀ of every storage equal NumPy's."""
     rng = np.random.default_rng(1)
     w, v = rng.standard_normal(matrix.shape[1]), rng.standard_normal(matrix.shape[0])
     plain = next(storages(matrix))
@@ -49,6 +49,7 @@ def test_products_equal_numpy(matrix):
         assert (rows.n, rows.d) == matrix.shape
         assert_allclose(rows.scores(w), plain @ w, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.combine(v), plain.T @ v, rtol=1e-12, atol=1e-12)
+        assert_allclose(rows.combine_squares(v), (plain**2).T @ v, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.square_norms, (plain**2).sum(axis=1), rtol=1e-12)
         assert_allclose(rows.outer(), plain @ plain.T, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.take(np.array([0, -1])), plain[[0, -1]])
@@ -82,6 +83,7 @@ def test_bits_do_not_depend_on_threads(density):
     for other in others:
         assert np.array_equal(one.scores(w), other.scores(w))
         assert np.array_equal(one.combine(v), other.combine(v))
+        assert np.array_equal(one.combine_squares(v), other.combine_squares(v))
         assert np.array_equal(one.gram(weight, None, True), other.gram(weight, None, True))
     Z = np.hstack([X.toarray(), np.ones((20_000, 1))])
     assert_allclose(one.gram(weight, None, True), (Z.T * weight) @ Z, rtol=1e-11)

@@ -264,6 +264,25 @@ def test_newton_steps_give_the_same_bits_on_any_number_of_threads(solver, loss):
         assert one.b == other.b
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_newton_with_the_curvature_of_some_rows(loss, C, monkeypatch):
+    """Rare columns included, it ends where all rows' curvature leads, and most Gram matrices are of few rows."""
+    rng = np.random.default_rng(12)
+    X = sp.csr_array((rng.random((30_000, 40)) < np.geomspace(3e-4, 0.5, 40)).astype(float))
+    y = np.where(X @ rng.standard_normal(40) + rng.standard_normal(30_000) > 0, 1.0, -1.0)
+    problem, used = make_problem(X, y, C, loss), []
+    module, gram = sys.modules["widemargin.solvers.interior_point"], Tall._gram
+    monkeypatch.setattr(module, "SMALL", 0)
+    monkeypatch.setattr(Tall, "_gram", lambda self, weights: used.append((weights > 0).mean()) or gram(self, weights))
+    some = fit(problem, solver="interior_point", tol=1e-6)
+    assert np.median(used) < 0.2
+    monkeypatch.setattr(module, "LEAST", 1.0)
+    whole = fit(problem, solver="interior_point", tol=1e-9)
+    assert some.certificate.relative_gap <= 1e-6
+    assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
+
+
 @every_solver
 def test_same_seed_same_bits(solver):
     """Nothing but the seed decides."""

@@ -134,6 +134,15 @@ auto combine(const Rows& rows, Vector v, int threads) {
     return result;
 }
 
+auto combine_squares(const Rows& rows, Vector v, int threads) {
+    need(v.size(), rows.n(), "v");
+    double* out;
+    auto result = fresh(out, rows.d());
+    nb::gil_scoped_release release;
+    rows.visit([&](const auto& x) { wm::combine_squares(x, v.data(), out, threads); });
+    return result;
+}
+
 auto square_norms(const Rows& rows, int threads) {
     double* out;
     auto result = fresh(out, rows.n());
@@ -515,6 +524,7 @@ NB_MODULE(MODULE_NAME, m) {
 
     m.def("scores", &scores, "rows"_a, "w"_a, "threads"_a);
     m.def("combine", &combine, "rows"_a, "v"_a, "threads"_a);
+    m.def("combine_squares", &combine_squares, "rows"_a, "v"_a, "threads"_a);
     m.def("square_norms", &square_norms, "rows"_a, "threads"_a);
     m.def("gram", &gram, "rows"_a, "weight"_a, "shift"_a.none(), "border"_a, "threads"_a);
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),

@@ -10,6 +10,8 @@
 #include <limits>
 #include <tuple>
 
+#include "elementary.hpp"
+
 namespace widemargin {
 
 inline constexpr double inf = std::numeric_limits<double>::infinity();
@@ -91,8 +93,8 @@ struct Logistic {
     static double value(double m) { return m > 0 ? std::log1p(std::exp(-m)) : std::log1p(std::exp(m)) - m; }
     static double slope(double m) { return -sigmoid(-m); }
     static Shape shape(double m) {
-        const double e = std::exp(-std::abs(m)), low = e / (1 + e), high = 1 / (1 + e);
-        return {std::log1p(e) + std::max(0.0, -m), m > 0 ? -low : -high, low * high};
+        const double e = exp_of_negative(-std::abs(m)), high = 1 / (1 + e), low = e * high;
+        return {log1p_up_to_one(e) + std::max(0.0, -m), m > 0 ? -low : -high, low * high};
     }
     static double lower() { return 0.0; }
     static double upper(double c) { return c; }

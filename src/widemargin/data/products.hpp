@@ -116,9 +116,17 @@ void square_norms(const Rows& rows, double* out, int threads) {
     });
 }
 
-// out = Xᵀv. The number of partial sums depends on the data alone, so the result does not depend on the threads.
+// out += Σ v[i] xᵢ² over begin ≤ i < end, component by component.
 template <class Rows>
-void combine(const Rows& rows, const double* v, double* out, int threads) {
+[[gnu::noinline]] void combine_squares_of_block(const Rows& rows, Index begin, Index end, const double* v, double* out) {
+    for (Index i = begin; i < end; ++i)
+        if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
+}
+
+// out = the sum of what add(begin, end, sum) adds for each block of rows. The number of partial sums depends on the data
+// alone, so the result does not depend on the threads.
+template <class Rows, class Add>
+void sum_of_blocks(const Rows& rows, double* out, int threads, Add add) {
     const int pieces = static_cast<int>(std::clamp<Index>(total_nonzeros(rows) / (8 * rows.d + 1), 1, 8));
     const auto d = static_cast<std::size_t>(rows.d);
     std::vector<double> partial(d * static_cast<std::size_t>(pieces - 1));
@@ -127,10 +135,23 @@ void combine(const Rows& rows, const double* v, double* out, int threads) {
         double* sum = piece == 0 ? out : partial.data() + d * static_cast<std::size_t>(piece - 1);
         const Index end = rows.n * (piece + 1) / pieces;
         for (Index begin = rows.n * piece / pieces; begin < end; begin += block_rows)
-            combine_block(rows, begin, std::min(end, begin + block_rows), v, sum);
+            add(begin, std::min(end, begin + block_rows), sum);
     });
     for (int piece = 1; piece < pieces; ++piece)
         for (std::size_t j = 0; j < d; ++j) out[j] += partial[d * static_cast<std::size_t>(piece - 1) + j];
+}
+
+// out = Xᵀv.
+template <class Rows>
+void combine(const Rows& rows, const double* v, double* out, int threads) {
+    sum_of_blocks(rows, out, threads, [&](Index begin, Index end, double* sum) { combine_block(rows, begin, end, v, sum); });
+}
+
+// out[j] = Σ v[i] xᵢⱼ².
+template <class Rows>
+void combine_squares(const Rows& rows, const double* v, double* out, int threads) {
+    sum_of_blocks(rows, out, threads,
+                  [&](Index begin, Index end, double* sum) { combine_squares_of_block(rows, begin, end, v, sum); });
 }
 
 // Eight columns of a block of rows lie together in a panel; a tile of the Gram matrix is the product of two panels.

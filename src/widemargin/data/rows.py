@@ -68,6 +68,10 @@ class Rows:
         """Xᵀv."""
         return _core.combine(self.core, v, self.threads)
 
+    def combine_squares(self, v: Floats) -> Floats:
+        """Σ vᵢxᵢⱼ² of every column j."""
+        return _core.combine_squares(self.core, v, self.threads)
+
     @cached_property
     def square_norms(self) -> Floats:
         """‖xᵢ‖² of every row."""

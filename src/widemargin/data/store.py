@@ -178,6 +178,13 @@ class StoredRows(Rows):
             total += part.combine(v[here])
         return total
 
+    def combine_squares(self, v: Floats) -> Floats:
+        """Σ vᵢxᵢⱼ² of every column j."""
+        total = np.zeros(self.d)
+        for here, part in self._all():
+            total += part.combine_squares(v[here])
+        return total
+
     @cached_property
     def square_norms(self) -> Floats:
         """‖xᵢ‖² of every row."""

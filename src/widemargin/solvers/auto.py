@@ -16,7 +16,7 @@ import numpy as np
 
 from widemargin.problem import Problem
 from widemargin.solvers.dual_cd import dual_cd
-from widemargin.solvers.interior_point import interior_point, operations
+from widemargin.solvers.interior_point import interior_point, operations, share_of_rows
 from widemargin.solvers.iterate import Iterate, Start, State
 from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.maximum_likelihood import maximum_likelihood
@@ -127,8 +127,11 @@ def _a_little_of_smo(problem: Problem, *, tol: float, seed: int, start: Start | 
 def _cost_of_interior_point(problem: Problem) -> float:
     """With a smooth loss this is Newton's method, which takes fewer steps."""
     rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
-    per_row = 400 if not smooth else 150 if np.isfinite(problem.loss.upper) else 60
-    return (6 if smooth else 18) * (0.15 * operations(problem) + 6 * rows.nonzeros + per_row * rows.n)
+    products = 0.15 * operations(problem)
+    if not smooth:
+        return 18 * (products + 6 * rows.nonzeros + 400 * rows.n)
+    per_row = 150 if np.isfinite(problem.loss.upper) else 60
+    return 6 * (share_of_rows(problem, rows.n) * products + 6 * rows.nonzeros + per_row * rows.n)
 
 
 def _cost_of_proximal_newton(problem: Problem) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from widemargin.problem import Problem, inner
 from widemargin.solvers.curve import Curve
 from widemargin.solvers.iterate import Iterate, Start
-from widemargin.solvers.normal_equations import NormalEquations, normal_equations, refuse_if_too_large
+from widemargin.solvers.normal_equations import NormalEquations, Tall, normal_equations, refuse_if_too_large
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +32,9 @@ PRECISE = 1e-13
 PATIENCE = 8
 #: Steps that the hard margin may take until it separates the classes.
 FEASIBLE = 100
+#: A step of Newton's method takes its curvature from so many rows per unknown, and from this share at least; from four
+#: times as many after a step shorter than this, or one that left more than this share of the gap.
+PER_UNKNOWN, LEAST, SHORT, LITTLE = 60, 1 / 8, 0.5, 0.03
 #: The strength of the least squares from which a hard margin sets out, over the mean square of the rows.
 FIRST = 30.0
 
@@ -59,7 +62,7 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
     system = normal_equations(problem)
     tol = min(tol, PRECISE) if small else tol
     if problem.loss.smooth and not problem.hard:
-        yield from _newton(problem, system, tol, start)
+        yield from _newton(problem, system, tol, start, _Share(problem, whole=small))
     else:
         yield from _predictor_corrector(problem, system, tol)
 
@@ -92,14 +95,37 @@ def _dual(problem: Problem, alpha: Floats, implied: Floats, balance: float) -> f
     return problem.dual(feasible, problem.weights(feasible))
 
 
-def _newton(problem: Problem, system: NormalEquations, tol: float, start: Start | None) -> Iterator[Iterate]:
+def share_of_rows(problem: Problem, rows: float) -> float:
+    """The share of so many rows whose curvature does for a first step."""
+    share = max(LEAST, PER_UNKNOWN * (problem.rows.d + 1) / max(rows, 1.0))
+    return share if share <= 0.5 else 1.0
+
+
+class _Share:
+    """The share of the rows whose curvature will do for a step: a larger one when that was short, or gained little."""
+
+    def __init__(self, problem: Problem, whole: bool) -> None:
+        self.problem, self.growth, self.gap = problem, np.inf if whole else 1.0, np.inf
+
+    def after(self, t: float, gap: float, weights: Floats) -> float:
+        if t < SHORT or (self.gap < np.inf and gap > LITTLE * self.gap):
+            self.growth *= 4
+        self.gap = gap
+        alike = float(weights.sum()) ** 2 / max(inner(weights, weights), np.finfo(float).tiny)
+        share = self.growth * share_of_rows(self.problem, alike)
+        return share if share <= 0.5 else 1.0
+
+
+def _newton(
+    problem: Problem, system: NormalEquations, tol: float, start: Start | None, share: _Share
+) -> Iterator[Iterate]:
     y, n = problem.y, problem.rows.n
     w, scores = np.zeros(problem.rows.d), np.zeros(n)
     if start is not None:
         w = problem.weights(start.alpha) if start.w is None else start.w
         scores = problem.rows.scores(w)
     b = problem.best_bias(scores, 0.0 if start is None else start.b)
-    curve, progress, iteration = Curve(problem, y * (scores + b)), _Progress(tol), 0
+    curve, progress, iteration, t = Curve(problem, y * (scores + b)), _Progress(tol), 0, 1.0
     while True:
         iteration += 1
         implied, balance = problem.weights(curve.alpha), inner(curve.alpha, y) if problem.fit_intercept else 0.0
@@ -112,10 +138,14 @@ def _newton(problem: Problem, system: NormalEquations, tol: float, start: Start 
             if progress.waited > PATIENCE or progress.best <= PRECISE:
                 return
             progress.tol /= 10  # the feasible point was not next to it
-        system.weigh(curve.weights.copy())
-        step = system.solve(np.zeros(n), w - implied, balance)
-        t = curve.search(step.m, inner(w, step.w), inner(step.w, step.w))
-        w, b = w + t * step.w, b + t * step.b
+        part = share.after(t, progress.claim, curve.weights)
+        if part < 1 and isinstance(system, Tall):
+            system.weigh_some(curve.weights.copy(), part)
+        else:
+            system.weigh(curve.weights.copy())
+        dw, db, dm = system.newton_step(w - implied, balance)
+        t = curve.search(dm, inner(w, dw), inner(dw, dw))
+        w, b = w + t * dw, b + t * db
 
 
 @dataclass

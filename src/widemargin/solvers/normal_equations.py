@@ -12,6 +12,7 @@ definite.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ Floats = NDArray[np.float64]
 #: Below this share of non-zeros, centring the columns would cost more than the digits it saves.
 DENSE_ENOUGH = 0.2
 
+
+#: A column whose square sum over some rows is this many times too small is rare among them.
+RARE = 1.5
 
 #: The most unknowns of the linear system: beyond, its matrix would take more than 3 GB.
 LARGEST_SYSTEM = 20_000
@@ -62,6 +66,11 @@ class NormalEquations(ABC):
     def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
         """The step for these residuals."""
 
+    def newton_step(self, r_w: Floats, r_b: float) -> tuple[Floats, float, Floats]:
+        """Δw, Δb and Δm where r = 0."""
+        dw, db, _, dm = self.solve(np.zeros(self.problem.rows.n), r_w, r_b)
+        return dw, db, dm
+
 
 class Tall(NormalEquations):
     """(I + ZᵀDZ)(Δw, Δb) = …, where Z is X with centred columns and, for the bias, a column of ones."""
@@ -69,40 +78,57 @@ class Tall(NormalEquations):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         rows, border = problem.rows, problem.fit_intercept
-        centre = border and rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
+        self.dense = rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
         # Columns far from 0 make the bias nearly a combination of them; the bias takes up the shift at no cost.
-        self.shift = problem.centre if centre else None
+        self.shift = problem.centre if border and self.dense else None
         # Without a penalty, columns that the bias makes superfluous have weight 0.
         self.idle = None if problem.penalised else np.flatnonzero(problem.constant)
 
-        self.weights: Floats | None = None
+        #: ZᵀDZ, and the D that it is for.
         self.products = np.zeros((0, 0))
+        self.known: Floats | None = None
 
     def weigh(self, weights: Floats, ridge: float = 1.0) -> None:
         """Factor ridge·I + ZᵀDZ."""
-        problem = self.problem
-        self.products = self._gram(weights)
-        self.weights = weights
-        matrix = self.products.copy()
-        diagonal = np.einsum("ii->i", matrix)
-        diagonal[: problem.rows.d] += ridge if problem.penalised else 0.0
+        self.products = self._update(weights)
+        self.known = weights
+        self._factorise(self.products.copy(), weights, ridge)
+
+    def weigh_some(self, weights: Floats, share: float) -> None:
+        """Factor I + ZᵀDZ as a random share of the rows suggests it.
+
+        A step along a column that few of these rows have would be far too long: such columns get their true diagonal.
+        """
+        matrix = self._gram(np.where(self.draws < share, weights / share, 0.0))
+        if not self.dense:
+            seen, whole = np.einsum("ii->i", matrix)[: self.problem.rows.d], self.problem.rows.combine_squares(weights)
+            np.copyto(seen, whole, where=whole > RARE * seen)
+        self._factorise(matrix, weights)
+
+    @cached_property
+    def draws(self) -> Floats:
+        """A number between 0 and 1 for each row."""
+        return np.random.default_rng(0).random(self.problem.rows.n)
+
+    def _factorise(self, matrix: Floats, weights: Floats, ridge: float = 1.0) -> None:
+        self.weights, diagonal = weights, np.einsum("ii->i", matrix)
+        diagonal[: self.problem.rows.d] += ridge if self.problem.penalised else 0.0
         if self.idle is not None:
             matrix[self.idle] = matrix[:, self.idle] = 0.0
             diagonal[self.idle] = 1.0
         self.factor = Factor(matrix)
 
-    def _gram(self, weights: Floats) -> Floats:
+    def _update(self, weights: Floats) -> Floats:
         """ZᵀDZ; where few rows changed their weight, what they change."""
-
-        def gram(positive: Floats) -> Floats:
-            return self.problem.rows.gram(positive, self.shift, self.problem.fit_intercept)
-
-        if self.weights is None:
-            return gram(weights)
-        more = weights - self.weights
+        if self.known is None:
+            return self._gram(weights)
+        more = weights - self.known
         if 2 * np.count_nonzero(more) > np.count_nonzero(weights):
-            return gram(weights)
-        return self.products + gram(more) - gram(-more)  # rows of negative weight count for nothing
+            return self._gram(weights)
+        return self.products + self._gram(more) - self._gram(-more)  # rows of negative weight count for nothing
+
+    def _gram(self, weights: Floats) -> Floats:
+        return self.problem.rows.gram(weights, self.shift, self.problem.fit_intercept)
 
     def direction(self, right: Floats, last: float) -> tuple[Floats, float]:
         """Δw and Δb for this right-hand side, `last` being its component of the bias."""
@@ -120,11 +146,17 @@ class Tall(NormalEquations):
         return solution[:-1], float(solution[-1]) - inner(self.shift, solution[:-1])
 
     def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
-        assert self.weights is not None
         rows, weighted = self.problem.rows, self.weights * r
         dw, db = self.direction(rows.combine(self.y * weighted) - r_w, inner(self.y, weighted) + r_b)
         dm = self.y * (rows.scores(dw) + db)
         return Step(dw, db, self.weights * (r - dm), dm)
+
+    def newton_step(self, r_w: Floats, r_b: float) -> tuple[Floats, float, Floats]:
+        dw, db = self.direction(-r_w, r_b)
+        dm = self.problem.rows.scores(dw)
+        dm += db
+        dm *= self.y
+        return dw, db, dm
 
 
 class Wide(NormalEquations):
