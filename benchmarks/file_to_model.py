@@ -28,7 +28,7 @@ from demo import text_like  # the path comes first
 from widemargin import LinearModel
 from widemargin.data import Rows, save
 
-ROWS_PER_MEGABYTE, REPEATS = 1517, 3
+ROWS_PER_MEGABYTE, REPEATS = 1517, 5
 
 
 def objective(w: np.ndarray, scores: np.ndarray, y: np.ndarray) -> float:

@@ -6,7 +6,8 @@ For tall data (n·d² per step) and for wide data (n³ per step). One linear sys
       w = Σ αᵢyᵢxᵢ,  Σ αᵢyᵢ = 0,  mᵢ = kink + sᵢ − ξᵢ,  αᵢsᵢ = μ,  (cᵢ − αᵢ)ξᵢ = μ,  μ → 0;
   cᵢ = ∞ leaves ξ out. Ferris and Munson 2002; Gertz and Wright 2003.
 - smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal with an exact line search.
-  Keerthi and DeCoste 2005; Chapelle 2007.
+  Keerthi and DeCoste 2005; Chapelle 2007. The curvature of a part of many rows will do: Byrd, Chin, Neveitt and
+  Nocedal 2011.
 """
 
 from __future__ import annotations
