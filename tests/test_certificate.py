@@ -10,6 +10,7 @@ from oracles import ORACLE, make_problem, minimum, noisy
 from strategies import dual_points, primal_points, problems
 from widemargin.certificate import Certificates, InseparableError, certify, prove_inseparable
 from widemargin.losses import LOSSES
+from widemargin.model import LinearModel
 from widemargin.training import fit
 
 
@@ -29,6 +30,14 @@ def test_gap_bounds_the_true_distance(data):
     assert certificate.primal >= true - allowed
 
 
+def test_right_is_what_a_model_predicts():
+    """Rows on the hyperplane included, which belong to the first class."""
+    X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, 3.0], [2.0, 1.0]])
+    y, w = np.array([1.0, 1.0, -1.0, 1.0, -1.0]), np.array([0.5, 0.0])
+    predicted = LinearModel(w[None], np.zeros(1), np.array([-1.0, 1.0])).choose(X @ w)
+    assert certify(make_problem(X, y, 1.0), w, 0.0, np.zeros(5)).right == (predicted == y).sum() == 2
+
+
 @given(st.data())
 def test_the_same_block_by_block(data):
     """What is summed over blocks of rows is what is summed over all of them at once."""
@@ -41,6 +50,7 @@ def test_the_same_block_by_block(data):
         assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-12, abs=1e-12, nan_ok=True)
     assert parts.kkt == whole.kkt
     assert (parts.violations, parts.misclassified) == (whole.violations, whole.misclassified)
+    assert parts.right == whole.right
     assert parts.support.tolist() == whole.support.tolist()
 
 

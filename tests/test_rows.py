@@ -49,6 +49,7 @@ def test_products_equal_numpy(matrix):
         assert (rows.n, rows.d) == matrix.shape
         assert_allclose(rows.scores(w), plain @ w, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.combine(v), plain.T @ v, rtol=1e-12, atol=1e-12)
+        assert all(map(np.array_equal, rows.scores_and_combine(w, v), (rows.scores(w), rows.combine(v))))
         assert_allclose(rows.combine_squares(v), (plain**2).T @ v, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.square_norms, (plain**2).sum(axis=1), rtol=1e-12)
         assert_allclose(rows.outer(), plain @ plain.T, rtol=1e-12, atol=1e-12)

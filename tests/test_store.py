@@ -98,6 +98,7 @@ def test_products_equal_those_in_memory(stored):
     w, v, shift = rng.standard_normal(here.d), rng.standard_normal(here.n), rng.standard_normal(here.d)
     np.testing.assert_allclose(there.scores(w), here.scores(w), rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(there.combine(v), here.combine(v), rtol=1e-11, atol=1e-11)
+    assert all(map(np.array_equal, there.scores_and_combine(w, v), (there.scores(w), there.combine(v))))
     np.testing.assert_allclose(there.combine_squares(v), here.combine_squares(v), rtol=1e-11, atol=1e-11)
     np.testing.assert_array_equal(there.square_norms, here.square_norms)
     sums = {"power": 2, "shift": shift}

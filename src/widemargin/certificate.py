@@ -61,6 +61,8 @@ class Certificate:
     slack: float
     violations: int
     misclassified: int
+    #: How many rows are predicted as they are labelled; on the hyperplane itself that is the negative class.
+    right: int
     #: ‖w − Σ αᵢyᵢxᵢ‖ / ‖w‖: how far the weights are from those of the dual variables.
     stationarity: float
     #: 2/‖w‖, the distance between the two margin lines.
@@ -109,14 +111,24 @@ class Certificate:
         ]
 
 
-def certify(problem: Problem, w: Floats, b: float, alpha: Floats, margins: Floats | None = None) -> Certificate:
-    """The certificate of (w, b), whose margins may be known already, and of the feasible dual point next to α."""
+def certify(
+    problem: Problem,
+    w: Floats,
+    b: float,
+    alpha: Floats,
+    margins: Floats | None = None,
+    implied: Floats | None = None,
+) -> Certificate:
+    """The certificate of (w, b) and of the feasible dual point next to α.
+
+    The margins may be known already and, of an α that is feasible, its weights.
+    """
     live = problem.live
     margins = problem.margins(w, b) if margins is None else margins
     alpha = problem.feasible(alpha)
-    implied = problem.weights(alpha)
+    implied = problem.weights(alpha) if implied is None else implied
     norm = float(np.linalg.norm(w))
-    kkt, slack, violations, misclassified, at_zero = _look_at_rows(problem, margins, alpha)
+    kkt, slack, violations, misclassified, right, at_zero = _look_at_rows(problem, margins, alpha)
     with np.errstate(divide="ignore"):
         return Certificate(
             primal=problem.primal(w, margins),
@@ -126,6 +138,7 @@ def certify(problem: Problem, w: Floats, b: float, alpha: Floats, margins: Float
             slack=slack,
             violations=violations,
             misclassified=misclassified,
+            right=right,
             stationarity=_stationarity(problem, w, implied),
             width=float(np.divide(2.0, norm)),
             rows=len(live),
@@ -159,12 +172,12 @@ def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Flo
 
 def _look_at_rows(
     problem: Problem, margins: Floats, alpha: Floats
-) -> tuple[tuple[Kind, ...], float, int, int, NDArray[np.bool_]]:
-    """The KKT table, the slacks' sum, how many are positive and how many above 1; and which α are 0."""
-    m, alpha, c = problem.narrow(margins), problem.narrow(alpha), problem.narrow(problem.c)
+) -> tuple[tuple[Kind, ...], float, int, int, int, NDArray[np.bool_]]:
+    """The KKT table, the slacks' sum, how many are positive and above 1, how many rows are right; and which α are 0."""
+    m, y, alpha, c = (problem.narrow(values) for values in (margins, problem.y, alpha, problem.c))
     tiny = AT_BOUND * max(float(alpha.max()), -float(alpha.min()))
     at_zero = np.empty(len(m), bool)
-    slack, violations, misclassified = 0.0, 0, 0
+    slack, violations, misclassified, right = 0.0, 0, 0, 0
     counts, worst = [0, 0, 0], [0.0, 0.0, 0.0]
     for here in blocks(len(m)):
         at_zero[here] = np.abs(alpha[here]) <= np.minimum(AT_BOUND * c[here], tiny)
@@ -172,12 +185,13 @@ def _look_at_rows(
         slack += float(slacks.sum())
         violations += int((slacks > AT_BOUND).sum())
         misclassified += int((slacks > 1).sum())
+        right += int(np.where(y[here] > 0, m[here] > 0, m[here] >= 0).sum())
         places, miss = _places_and_misses(problem, m[here], alpha[here], c[here], at_zero[here])
         counts = [count + int(place.sum()) for count, place in zip(counts, places, strict=True)]
         worst = [max(old, float(miss[place].max(initial=0.0))) for old, place in zip(worst, places, strict=True)]
     names = "α = 0", "0 < α < c", "α = c"
     kkt = tuple(Kind(*facts) for facts in zip(names, _demands(problem), counts, worst, strict=True))
-    return kkt, slack, violations, misclassified, at_zero
+    return kkt, slack, violations, misclassified, right, at_zero
 
 
 def _places_and_misses(

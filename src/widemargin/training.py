@@ -173,7 +173,12 @@ class _Loop:
         if not final:
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
-        scores = self.problem.rows.scores(iterate.w)
+        alpha, implied = iterate.alpha, None
+        if len(self.problem.rows.parts) > 1:  # a walk over them takes longer than what is computed on the way
+            alpha = self.problem.feasible(alpha)
+            scores, implied = self.problem.rows.scores_and_combine(iterate.w, alpha * self.problem.y)
+        else:
+            scores = self.problem.rows.scores(iterate.w)
         b = self.problem.best_bias(scores, iterate.b)
         scores += b
         scores *= self.problem.y
@@ -184,7 +189,7 @@ class _Loop:
         if doubted and self._falls_short(iterate, w, margins):
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
-        certificate = certify(self.problem, w, b, iterate.alpha, margins)
+        certificate = certify(self.problem, w, b, alpha, margins, implied)
         if self.problem.loss.smooth and not self.problem.hard and certificate.relative_gap > self.tol:
             own = certify(self.problem, w, b, self.problem.implied_alpha(margins), margins)
             certificate = min(certificate, own, key=lambda one: one.gap)

@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; its exit code."""
     try:
         with _ended_like_interrupted(), warnings.catch_warnings():
-            options = _parser().parse_args(arguments)
+            words = sys.argv[1:] if arguments is None else list(arguments)
+            options = _parser(words[:1]).parse_args(words)
             warnings.simplefilter("ignore", RuntimeWarning)  # of numbers on the way; what matters is in the proof
             code = int(options.run(options))
         sys.stdout.flush()  # while a pipe that is closed can still be told from a mistake
@@ -94,7 +95,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(MISTAKE, f"widemargin: {message}; see '{self.prog} --help'\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: list[str]) -> argparse.ArgumentParser:
+    """What reads the options of the command that is asked for; of all commands, if it is none of them."""
     parser = _Parser(
         prog="widemargin",
         description="Linear classifiers trained to the optimum, each with its proof.",
@@ -102,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"widemargin {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    for name, summary in COMMANDS.items():
+    for name in [name for name in asked if name in COMMANDS] or COMMANDS:
+        summary = COMMANDS[name]
         module = import_module(f"widemargin.cli.{name}")
         command = commands.add_parser(
             name,

@@ -127,7 +127,8 @@ def run(options: argparse.Namespace) -> int:
             model.save(target, format=options.format)
         if kept is not None:
             kept.clear()
-        right = int((model.choose(model.scores(rows)) == y).sum())
+        one = fits[0].certificate
+        right = one.right if len(fits) == 1 else int((model.choose(model.scores(rows)) == y).sum())
     report = _Report(options, rows, fits, model, target, (read_in, trained_in), right)
     test = None
     if tested is not None:

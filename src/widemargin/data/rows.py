@@ -68,6 +68,10 @@ class Rows:
         """Xᵀv."""
         return _core.combine(self.core, v, self.threads)
 
+    def scores_and_combine(self, w: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Xw and Xᵀv, in one walk over rows that are not all at hand."""
+        return self.scores(w), self.combine(v)
+
     def combine_squares(self, v: Floats) -> Floats:
         """Σ vᵢxᵢⱼ² of every column j."""
         return _core.combine_squares(self.core, v, self.threads)

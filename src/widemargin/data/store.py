@@ -178,6 +178,14 @@ class StoredRows(Rows):
             total += part.combine(v[here])
         return total
 
+    def scores_and_combine(self, w: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """Xw and Xᵀv."""
+        scores, total = np.empty(self.n), np.zeros(self.d)
+        for here, part in self._all():
+            scores[here] = part.scores(w)
+            total += part.combine(v[here])
+        return scores, total
+
     def combine_squares(self, v: Floats) -> Floats:
         """Σ vᵢxᵢⱼ² of every column j."""
         total = np.zeros(self.d)
