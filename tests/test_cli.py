@@ -20,7 +20,7 @@ from numpy.testing import assert_array_equal
 from sklearn import metrics
 
 from heart import heart, run, svmlight, table, towns
-from widemargin import LinearModel, LinearSVM, cli, data, progress
+from widemargin import LinearModel, LinearSVM, cli, data, progress, training
 from widemargin.checkpoint import Checkpoint
 from widemargin.cli import reading, screen
 from widemargin.data import store, store_writer
@@ -403,6 +403,29 @@ def test_a_run_that_goes_on_finds_its_rows_where_they_were(folder, capsys, monke
     answer("train heart.store --solver dual_cd --tol 1e-6 -o whole.safetensors")
     parts, whole = ((folder / f"{name}.safetensors").read_bytes() for name in ("parts", "whole"))
     assert (folder / "m.safetensors").read_bytes() == parts != whole
+
+
+def test_certify_that_is_interrupted_proves_nothing(folder, monkeypatch, capsys):
+    """It ends with 130 and no table, whichever signal came."""
+    accept = training._Loop.accept
+
+    def struck(self, *args, **kwargs):
+        signal.raise_signal(signal.SIGTERM)
+        return accept(self, *args, **kwargs)
+
+    monkeypatch.setattr(training._Loop, "accept", struck)
+    assert run("certify", "hinge.safetensors", "heart.svm") == 130
+    assert capsys.readouterr() == ("", "widemargin: interrupted; nothing was written\n")
+
+
+def test_a_cache_larger_than_its_text_is_judged_by_itself(folder, monkeypatch, answer):
+    """Text that fits into memory may make a store that does not: whether its rows come in parts, the store says."""
+    monkeypatch.setattr(store_writer, "PART", 4_000)
+    monkeypatch.setattr(store, "is_large", lambda size: True)
+    answer("train heart.svm --cache --solver dual_cd -o parts.safetensors")
+    monkeypatch.setattr(store, "is_large", lambda size: False)
+    answer("train heart.svm --cache --solver dual_cd -o whole.safetensors")
+    assert (folder / "parts.safetensors").read_bytes() != (folder / "whole.safetensors").read_bytes()
 
 
 def test_sigterm_leaves_nothing_behind(folder):

@@ -584,7 +584,7 @@ MISTAKES = {
     ),
     "the state of rows in another order": Mistake(
         "train heart.svm --cache --checkpoint state --resume",
-        r"state/state.npz: this state is of a run with rows in memory, now it is in a store; ",
+        r"state/state.npz: this state is of a run with rows in memory, now it is in a store, all together; ",
         state(),
     ),
     "a damaged state": Mistake(

@@ -283,6 +283,15 @@ def test_newton_with_the_curvature_of_some_rows(loss, C, monkeypatch):
     assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_newton_with_enormous_strengths(loss):
+    """C as large as a number can be overflows nothing on the way."""
+    X, y = noisy(200, 3)
+    for C in (1e153, 1e200):
+        with np.errstate(over="ignore", invalid="ignore"):
+            assert np.isfinite(fit(make_problem(X, y, C, loss), solver="interior_point", max_iter=20).w).all()
+
+
 @every_solver
 def test_same_seed_same_bits(solver):
     """Nothing but the seed decides."""

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from oracles import make_problem, noisy, text_like
 from widemargin import MIRA, LinearSVM, LogisticRegression, Perceptron
+from widemargin.certificate import certify
 from widemargin.data import Rows, memory, store, store_writer
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.kept_rows import KeptRows
@@ -433,6 +434,20 @@ def test_lengths_that_wrap_around_are_refused(tmp_path):
     (tmp_path / "s" / "store.json").write_text(json.dumps(about))
     with pytest.raises(DataError, match="impossible columns"):
         _ = store.open_store(tmp_path / "s").X.X
+
+
+def test_the_proof_of_rows_in_parts_is_that_of_its_points(stored):
+    """What one walk found on the way is what `certify` finds in a walk for each of them."""
+    _, _, found = stored
+    problem = Problem(found.X, found.y.astype(float), np.ones(found.X.n), LOSSES["hinge"])
+    proof = fit(problem, solver="dual_cd", tol=1e-3)
+    again = certify(problem, proof.w, proof.b, proof.alpha)
+    assert (again.primal, again.dual, again.right, again.kkt) == (
+        proof.certificate.primal,
+        proof.certificate.dual,
+        proof.certificate.right,
+        proof.certificate.kkt,
+    )
 
 
 def test_a_small_store_trains_as_arrays_do(tmp_path, monkeypatch):

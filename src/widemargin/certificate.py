@@ -61,7 +61,7 @@ class Certificate:
     slack: float
     violations: int
     misclassified: int
-    #: How many rows are predicted as they are labelled; on the hyperplane itself that is the negative class.
+    #: How many of the rows that count are predicted as they are labelled; on the hyperplane, as the negative class.
     right: int
     #: ‖w − Σ αᵢyᵢxᵢ‖ / ‖w‖: how far the weights are from those of the dual variables.
     stationarity: float
@@ -121,12 +121,13 @@ def certify(
 ) -> Certificate:
     """The certificate of (w, b) and of the feasible dual point next to α.
 
-    The margins may be known already and, of an α that is feasible, its weights.
+    The margins may be known already and, if α is feasible, its weights.
     """
-    live = problem.live
+    live, given = problem.live, alpha
     margins = problem.margins(w, b) if margins is None else margins
     alpha = problem.feasible(alpha)
-    implied = problem.weights(alpha) if implied is None else implied
+    if implied is None or not np.array_equal(alpha, given):
+        implied = problem.weights(alpha)
     norm = float(np.linalg.norm(w))
     kkt, slack, violations, misclassified, right, at_zero = _look_at_rows(problem, margins, alpha)
     with np.errstate(divide="ignore"):

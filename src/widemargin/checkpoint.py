@@ -27,6 +27,9 @@ NAME, VERSION = "state.npz", 1
 #: What a damaged file may raise.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, RecursionError)
 
+#: What some parts of a run's description are called in messages.
+WORDS = {"bytes": "data of so many bytes:", "changed": "data last changed at"}
+
 
 class CheckpointError(ValueError):
     """A state that cannot be used; one line that says why and what to do."""
@@ -70,7 +73,7 @@ class Checkpoint:
             before, now = run.get(name), json.loads(json.dumps(self.run.get(name)))
             if before != now:
                 raise CheckpointError(
-                    f"{self.file}: this state is of a run with {name} {before}, now it is {now}; "
+                    f"{self.file}: this state is of a run with {WORDS.get(name, name)} {before}, now it is {now}; "
                     "repeat the command as it was, or remove the file and begin anew"
                 )
         result: State = state

@@ -1,6 +1,6 @@
 """The command line: a file in, a certified model, a readable report and predictions out.
 
-Exit codes: 0, 1 if the accuracy asked for was not reached, 2 for a mistake of the user, 130 after Ctrl-C.
+Exit codes: 0, 1 if the accuracy asked for was not reached, 2 for a mistake of the user, 130 after Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from threading import current_thread, main_thread
@@ -39,7 +39,7 @@ EXTRAS = {"rich": "cli", "safetensors": "cli", "matplotlib": "plots", "pyarrow":
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; its exit code."""
     try:
-        with _ended_like_interrupted(), warnings.catch_warnings():
+        with handled(_interrupt, signal.SIGTERM), warnings.catch_warnings():
             words = sys.argv[1:] if arguments is None else list(arguments)
             options = _parser(words[:1]).parse_args(words)
             warnings.simplefilter("ignore", RuntimeWarning)  # of numbers on the way; what matters is in the proof
@@ -65,21 +65,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(in_options(str(error)) if isinstance(error, ValueError) else memory, MISTAKE)
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 @contextmanager
-def _ended_like_interrupted() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does: what was half-written is removed."""
-    if current_thread() is not main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
+def handled(handler: Callable[..., None], *signals: signal.Signals) -> Iterator[None]:
+    """These signals go to the handler, unless they are ignored, or this is not the main thread."""
+    own = [one for one in signals if signal.getsignal(one) not in (signal.SIG_IGN, None)]
+    before = {one: signal.signal(one, handler) for one in own} if current_thread() is main_thread() else {}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        for one, other in before.items():
+            signal.signal(one, other)
 
 
 def _say(what: str, code: int) -> int:

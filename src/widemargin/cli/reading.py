@@ -75,8 +75,8 @@ def read(
     from widemargin import data
 
     def prepare() -> None:
-        with suppress(ImportError):  # who needs it will say so
-            for name in needed:
+        for name in needed:
+            with suppress(ImportError):  # who needs it will say so
                 import_module(name)
 
     Thread(target=prepare).start()
@@ -151,47 +151,40 @@ def fitted(X: Any, columns: int, path: str) -> Any:
     raise DataError.at(path, f"{width} columns, the model has {columns}", "use the columns it was trained on")
 
 
-@contextmanager
-def training_data(options: argparse.Namespace, target: Path) -> Iterator[Dataset]:
-    """The rows to train on, where `options.rows` wants them; a store that nobody asked for is removed at the end."""
-    from widemargin import data
-
-    def divided(found: Dataset) -> Dataset:
-        return replace(found, X=found.X.divided(options.rows is Place.PARTS))
-
-    path = options.data
-    if options.rows is Place.MEMORY:
-        yield read(path, options, as_rows=True, needed=NEEDED)
-    elif os.path.isdir(path):
-        yield divided(read(path, options))
-    elif options.cache is not None:
-        yield divided(data.open(_cached(path, Path(options.cache or f"{path}.store"), options)))
-    else:
-        place = tempfile.mkdtemp(prefix=".widemargin.", dir=target.parent)
-        try:
-            store(path, Path(place, "store"), options)
-            yield divided(data.open(Path(place, "store")))
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-
-
 class Place(Enum):
     """Where the rows are that are trained on. Their order depends on it, and so do the last bits."""
 
     MEMORY = "in memory"
-    STORE = "in a store"
-    PARTS = "in parts of a store"
+    STORE = "in a store, all together"
+    PARTS = "in a store, part by part"
 
 
-def place_of(options: argparse.Namespace) -> Place:
-    """Where the rows to train on will be: what is large is trained on part by part."""
-    from widemargin.data.store import is_large
+@contextmanager
+def training_data(options: argparse.Namespace, target: Path, place: Place | None) -> Iterator[tuple[Dataset, Place]]:
+    """The rows to train on, and where they are: at this place, or where the memory that is free suggests.
 
-    if os.path.isdir(options.data):
-        return Place.PARTS if is_large(sum(one.stat().st_size for one in Path(options.data).iterdir())) else Place.STORE
-    if _too_large(options.data):
-        return Place.PARTS
-    return Place.MEMORY if options.cache is None else Place.STORE
+    A store that nobody asked for is removed at the end.
+    """
+    from widemargin import data
+
+    def placed(found: Dataset) -> tuple[Dataset, Place]:
+        rows = found.X if place is None else found.X.divided(place is Place.PARTS)
+        return replace(found, X=rows), Place.PARTS if rows.in_parts else Place.STORE
+
+    path = options.data
+    if os.path.isdir(path):
+        yield placed(read(path, options, needed=NEEDED))
+    elif options.cache is not None:
+        yield placed(data.open(_cached(path, Path(options.cache or f"{path}.store"), options)))
+    elif place is Place.MEMORY or (place is None and not _too_large(path)):
+        yield read(path, options, as_rows=True, needed=NEEDED), Place.MEMORY
+    else:
+        aside = tempfile.mkdtemp(prefix=".widemargin.", dir=target.parent)
+        try:
+            store(path, Path(aside, "store"), options)
+            yield placed(data.open(Path(aside, "store")))
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def store(path: str, target: Path, options: argparse.Namespace, origin: dict[str, Any] | None = None) -> None:
@@ -229,7 +222,7 @@ def fingerprint(path: str) -> dict[str, Any]:
         raise DataError.at("-", "standard input comes only once", "save it to a file for --cache or --checkpoint")
     place = Path(path, "store.json") if os.path.isdir(path) else Path(path)
     about = place.stat()
-    return {"data of so many bytes:": about.st_size, "data last changed at": about.st_mtime_ns}
+    return {"bytes": about.st_size, "changed": about.st_mtime_ns}
 
 
 def _too_large(path: str) -> bool:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from widemargin.cli import INTERRUPTED, REACHED, SHORT
-from widemargin.cli.reading import Place, add_data, fingerprint, place_of, read_like, remember_base, stem, training_data
+from widemargin.cli import INTERRUPTED, REACHED, SHORT, handled
+from widemargin.cli.reading import Place, add_data, fingerprint, read_like, remember_base, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
 from widemargin.cli.text import positive, text_of, whole
 from widemargin.cli.writing import target_of, writing
@@ -68,10 +68,16 @@ def run(options: argparse.Namespace) -> int:
     from widemargin.checkpoint import Stopped
     from widemargin.data import Rows
 
-    target, options.rows = _target(options), place_of(options)
+    target = _target(options)
     _check_solver(options)
     began = time.perf_counter()
-    with _checkpoint(options) as (kept, state), _signals(kept) as training, training_data(options, target) as found:
+    with (
+        _checkpoint(options) as (kept, state, place),
+        _signals(kept) as training,
+        training_data(options, target, place) as (found, place),
+    ):
+        if kept is not None:
+            kept.run["rows"] = place.value
         read_in = time.perf_counter() - began
         from widemargin import model_liblinear
         from widemargin.one_against_rest import OneAgainstRest, count_threads
@@ -234,8 +240,11 @@ def _about(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
-    """Where the state is kept and the one to go on from; of a run that ends before its first, no directory is left."""
+def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any, Place | None]]:
+    """Where the state is kept, the one to go on from, and where its rows were.
+
+    Of a run that ends before its first state, no directory is left.
+    """
     from widemargin import __version__
     from widemargin.checkpoint import Checkpoint, CheckpointError
 
@@ -244,7 +253,7 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
             raise CheckpointError("--resume goes on from a state; say where it is with --checkpoint DIR")
         if options.every is not None:
             raise CheckpointError("--every says how often a state is saved; say where with --checkpoint DIR")
-        yield None, None
+        yield None, None, None
         return
     same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed", "label", "zero_based")
     run = {name: getattr(options, name) for name in same} | {"version": __version__, **fingerprint(options.data)}
@@ -253,13 +262,14 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
     try:
         kept = Checkpoint(place, run, every=60.0 if options.every is None else options.every)
         before = kept.described() or {}
-        if before.get("rows") in (Place.STORE.value, Place.PARTS.value) or options.cache is None:
-            with suppress(ValueError):
-                options.rows = Place(before.get("rows"))  # however much memory is free this time
-        run["rows"] = options.rows.value
+        rows: Place | None = None
+        with suppress(ValueError):
+            rows = Place(before.get("rows"))  # there again, however much memory is free this time
+        if rows is not None:
+            run["rows"] = (rows if options.cache is None or rows is not Place.MEMORY else Place.STORE).value
         if kept.file.exists() and not options.resume:
             raise CheckpointError(f"{kept.file}: an earlier run left its state; go on with --resume, or remove it")
-        yield kept, kept.load()
+        yield kept, kept.load(), rows
     finally:
         with suppress(OSError):  # if they are not empty
             for directory in made:
@@ -277,12 +287,8 @@ def _signals(kept: Any) -> Iterator[list[bool]]:
         kept.stopping = True
         note("stopping after this pass; once more stops at once")
 
-    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled(stop, signal.SIGINT, signal.SIGTERM):
         yield training
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 def _class_weight(text: str | None, y: Any, path: str) -> Any:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
 
 from widemargin.data.errors import DataError, because
 
@@ -24,6 +23,8 @@ def target_of(path: str | Path, *sources: str | None) -> Path:
 
 def check_place(target: Path, *sources: str | None) -> None:
     """Refuses a name in a directory that is not there or closed, and the names of what is read."""
+    from tempfile import TemporaryFile  # slow to import
+
     if not target.parent.is_dir():
         raise DataError.at(str(target), f"there is no directory {target.parent}", "make it first")
     try:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def distinct(labels: NDArray[Any]) -> NDArray[Any]:
-    """The labels that occur, in order: np.unique without numpy.ma, whose import takes longer than many fits."""
+    """The labels that occur, none of them NaN, in order; np.unique imports numpy.ma, which takes longer than a fit."""
     ordered: NDArray[Any] = np.sort(labels)
     new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])

@@ -1,6 +1,6 @@
 """The store: rows on disk that train as if they were in memory.
 
-A directory of plain arrays, read part by part, and `store.json`, which describes them:
+A directory of plain arrays, mapped as a whole or read part by part, and `store.json`, which describes them:
 
     x        the values: all of a dense matrix, the non-zeros of a sparse one
     columns  of the non-zeros, sparse only
@@ -50,7 +50,7 @@ CHECKED = ("x", "columns", "lengths")
 
 
 class StoredRows(Rows):
-    """Rows in the parts of a store. All that training asks of rows is computed part by part."""
+    """Rows in the parts of a store: at hand all together or, if they are too many, part by part; see `divided`."""
 
     def __init__(self, files: _Files, about: dict[str, Any], threads: int) -> None:
         self.files, self.directory, self.about = files, files.directory, about
@@ -154,7 +154,8 @@ class StoredRows(Rows):
         """The same rows for another number of threads."""
         other = copy(self)
         other.threads = threads
-        other.__dict__.pop("_whole", None)
+        if "_whole" in self.__dict__:
+            other._whole = self._whole.with_threads(threads)
         return other
 
     def divided(self, in_parts: bool) -> StoredRows:
@@ -237,7 +238,7 @@ class StoredRows(Rows):
     @cached_property
     def core(self) -> _core.Rows:  # type: ignore[override]
         """All rows at once, for kernels that draw them at random."""
-        return Rows(self.X).core
+        return self._whole.core
 
 
 class _Files:

@@ -72,10 +72,10 @@ class CertifiedClassifier(LinearClassifier):
 
     def solve(self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None) -> None:
         """What `fit` does once it has read its input: train on these problems, one per class, from these starts."""
-        self._keep(self.fits(problems, classes, starts), problems, classes)
+        self._keep(self.fit_problems(problems, classes, starts), problems, classes)
         self._warn_if_short()
 
-    def fits(
+    def fit_problems(
         self, problems: list[Problem], classes: NDArray[Any], starts: list[Start] | None = None
     ) -> list[training.Fit]:
         """One fit per problem."""

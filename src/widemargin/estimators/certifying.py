@@ -63,8 +63,15 @@ def certify(
     True
 
     """
-    reference = LinearSVM(C, loss=loss, tol=tol, n_jobs=n_jobs, verbose=verbose)
-    reference.set_params(fit_intercept=fit_intercept, class_weight=class_weight)
+    reference = LinearSVM(
+        C,
+        loss=loss,
+        fit_intercept=fit_intercept,
+        class_weight=class_weight,
+        tol=tol,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
     classes, problems = reference.problems(X, y, sample_weight)
     weights = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     biases = np.asarray(intercept, dtype=np.float64).ravel()
@@ -77,7 +84,9 @@ def certify(
         raise ValueError("coef or intercept contains NaN or infinity; certify finite weights")
     if not fit_intercept and biases.any():
         raise ValueError("intercept is not 0, but fit_intercept=False asks for the problem without a bias")
-    proofs = reference.fits(problems, classes)
+    proofs = reference.fit_problems(problems, classes)
+    if any(proof.interrupted for proof in proofs):
+        raise KeyboardInterrupt
     sharpness = max(proof.certificate.relative_gap for proof in proofs)
     if sharpness > tol:
         warnings.warn(

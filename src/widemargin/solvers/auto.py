@@ -131,7 +131,9 @@ def _cost_of_interior_point(problem: Problem) -> float:
     if not smooth:
         return 18 * (products + 6 * rows.nonzeros + 400 * rows.n)
     per_row = 150 if np.isfinite(problem.loss.upper) else 60
-    return 6 * (share_of_rows(problem, rows.n) * products + 6 * rows.nonzeros + per_row * rows.n)
+    factor = 0.15 * min(rows.n, rows.d) ** 3 / 3
+    products = factor + share_of_rows(problem, rows.n) * (products - factor)
+    return 6 * (products + 6 * rows.nonzeros + per_row * rows.n)
 
 
 def _cost_of_proximal_newton(problem: Problem) -> float:

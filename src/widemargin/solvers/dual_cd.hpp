@@ -250,8 +250,8 @@ Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
                 square[static_cast<std::size_t>(part)] = norm;
             }
             meeting.wait(choose_gamma);
-            // Backwards: what was touched last is still close.
-            for (Index part = thread + (chunks - 1 - thread) / threads * threads; part >= 0; part -= threads)
+            // Backwards, since what was touched last is still close; a part beyond the last column is empty.
+            for (Index part = (chunks - 1) / threads * threads + thread; part >= 0; part -= threads)
                 for (Index j = part * chunk; j < std::min(rows.d, (part + 1) * chunk); ++j) {
                     pass.w[j] += gamma * delta[j];
                     for (auto& shard : shards) shard.w[j] = pass.w[j];

@@ -52,18 +52,18 @@ def operations(problem: Problem) -> float:
 def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Iterates until the caller is content or nothing can be gained; small problems, to machine precision.
 
-    Nothing is drawn at random: `seed` is there for the sake of a common signature. Only Newton's method makes use of a
-    start.
+    Only Newton's method makes use of a start, and of the seed, where it takes the curvature of some rows.
     """
     if problem.loss.kink == 0:  # a loss that is 0 at margin 0 is minimised there
         yield Iterate(np.zeros(problem.rows.d), 0.0, np.zeros(problem.rows.n), 0.0, 0.0, 0.0, problem.rows.n, 1)
         return
     refuse_if_too_large("interior_point", min(problem.rows.n, problem.rows.d))
     small = operations(problem) <= SMALL
-    system = normal_equations(problem)
+    system = normal_equations(problem, seed)
     tol = min(tol, PRECISE) if small else tol
     if problem.loss.smooth and not problem.hard:
-        yield from _newton(problem, system, tol, start, _Share(problem, whole=small))
+        # Rows in parts are read for whatever is computed of them.
+        yield from _newton(problem, system, tol, start, _Share(problem, whole=small or len(problem.rows.parts) > 1))
     else:
         yield from _predictor_corrector(problem, system, tol)
 
@@ -112,8 +112,11 @@ class _Share:
         if t < SHORT or (self.gap < np.inf and gap > LITTLE * self.gap):
             self.growth *= 4
         self.gap = gap
-        alike = float(weights.sum()) ** 2 / max(inner(weights, weights), np.finfo(float).tiny)
-        share = self.growth * share_of_rows(self.problem, alike)
+        largest = float(weights.max())
+        if np.isinf(self.growth) or largest == 0:
+            return 1.0
+        relative = weights / largest
+        share = self.growth * share_of_rows(self.problem, float(relative.sum()) ** 2 / inner(relative, relative))
         return share if share <= 0.5 else 1.0
 
 

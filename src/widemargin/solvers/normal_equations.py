@@ -75,9 +75,9 @@ class NormalEquations(ABC):
 class Tall(NormalEquations):
     """(I + ZᵀDZ)(Δw, Δb) = …, where Z is X with centred columns and, for the bias, a column of ones."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, seed: int = 0) -> None:
         super().__init__(problem)
-        rows, border = problem.rows, problem.fit_intercept
+        self.seed, rows, border = seed, problem.rows, problem.fit_intercept
         self.dense = rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
         # Columns far from 0 make the bias nearly a combination of them; the bias takes up the shift at no cost.
         self.shift = problem.centre if border and self.dense else None
@@ -98,6 +98,7 @@ class Tall(NormalEquations):
         """Factor I + ZᵀDZ as a random share of the rows suggests it.
 
         A step along a column that few of these rows have would be far too long: such columns get their true diagonal.
+        Dense rows are spared that walk: if they have such columns, short steps will ask for more rows.
         """
         matrix = self._gram(np.where(self.draws < share, weights / share, 0.0))
         if not self.dense:
@@ -108,7 +109,7 @@ class Tall(NormalEquations):
     @cached_property
     def draws(self) -> Floats:
         """A number between 0 and 1 for each row."""
-        return np.random.default_rng(0).random(self.problem.rows.n)
+        return np.random.default_rng(self.seed).random(self.problem.rows.n)
 
     def _factorise(self, matrix: Floats, weights: Floats, ridge: float = 1.0) -> None:
         self.weights, diagonal = weights, np.einsum("ii->i", matrix)
@@ -217,6 +218,6 @@ class Factor:
         return np.asarray(solution)
 
 
-def normal_equations(problem: Problem) -> NormalEquations:
+def normal_equations(problem: Problem, seed: int = 0) -> NormalEquations:
     """The smaller of the two systems."""
-    return Tall(problem) if problem.rows.d <= problem.rows.n else Wide(problem)
+    return Tall(problem, seed) if problem.rows.d <= problem.rows.n else Wide(problem)
