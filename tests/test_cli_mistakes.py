@@ -597,7 +597,23 @@ MISTAKES = {
         r"state/state.npz: not a readable state .*; remove",
         state(change=lambda _: b"junk"),
     ),
-    "a file in a state's place": Mistake("train heart.svm --checkpoint heart.csv", r"heart.csv: file exists; choose"),
+    "a file in a state's place": Mistake(
+        "train heart.svm --checkpoint heart.csv", r"heart.csv: no state can be saved: File exists; name another place"
+    ),
+    "a state where none can be saved": Mistake(
+        "train heart.svm --checkpoint /proc/state", r"/proc/state: no state can be saved: .*; name another place"
+    ),
+    # proofs of other rows
+    "rows of a class that the model does not know": Mistake(
+        "certify heart.safetensors other.svm",
+        r"other.svm: the model knows no class 5; give the rows that the model was trained on",
+        write("other.svm", svmlight(X, np.where(Y > 0, 1, 5))),
+    ),
+    "no rows of a class that the model knows": Mistake(
+        "certify heart.safetensors other.svm",
+        r"other.svm: no rows of class -?\d; give the rows that the model was trained on",
+        write("other.svm", svmlight(X, np.full(len(X), 1))),
+    ),
     "a state of standard input": Mistake("train - --checkpoint state", r"-: standard input comes only once; save it"),
 }
 

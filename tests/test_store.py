@@ -333,6 +333,7 @@ def test_impossible_columns_are_refused(tmp_path):
         ({"columns": 1 << 70}, r"not the description of a store \(sizes\)"),
         ({"labels": [{}]}, r"not the description of a store \(labels\)"),
         ({"names": ["a"]}, r"not the description of a store \(names\)"),
+        ({"checksums": {"a": None}}, r"not the description of a store \(type\)"),
     ],
 )
 def test_a_wrong_description_is_refused(tmp_path, change, message):

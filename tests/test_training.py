@@ -31,6 +31,16 @@ def test_a_false_claim_is_refused(problem, monkeypatch):
     assert np.array_equal(found.w, honest.w)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_rounding_ends_a_fit(loss):
+    """Where only the rounding of the proof is in the way, no more passes are made: they could not help."""
+    X, y = noisy(2000, 5)
+    found = fit(make_problem(X * 10.0 ** np.arange(-2, 3), y, 1.0, loss), tol=1e-17)
+    proof = found.certificate
+    assert proof.primal - proof.dual <= proof.rounding
+    assert found.iterations < 200
+
+
 def test_the_best_proof_is_kept(problem, monkeypatch):
     """Of several refused claims the one with the smallest gap is returned."""
     good = fit(problem, solver="dual_cd", tol=1e-4)

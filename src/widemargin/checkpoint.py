@@ -47,7 +47,16 @@ class Checkpoint:
 
     def __init__(self, directory: str | os.PathLike[str], run: State, *, every: float = 60.0) -> None:
         self.file, self.run, self.every = Path(directory) / NAME, run, every
-        self.file.parent.mkdir(parents=True, exist_ok=True)
+        from tempfile import TemporaryFile  # slow to import
+
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.file.parent):  # or every state would be lost
+                pass
+        except OSError as error:
+            raise CheckpointError(
+                f"{directory}: no state can be saved: {error.strerror}; name another place"
+            ) from error
         self.stopping = False
         self.saved = time.monotonic()
 
@@ -105,11 +114,12 @@ class Checkpoint:
 
     def clear(self) -> None:
         """Removes the state, and the directory if nothing else is in it."""
-        for left in self.file.parent.glob(f".{NAME}.*"):  # by a process that was killed while it wrote
-            left.unlink(missing_ok=True)
-        self.file.unlink(missing_ok=True)
-        if not any(self.file.parent.iterdir()):
-            self.file.parent.rmdir()
+        with suppress(FileNotFoundError):  # of a directory that somebody has removed meanwhile
+            for left in self.file.parent.glob(f".{NAME}.*"):  # by a process that was killed while it wrote
+                left.unlink(missing_ok=True)
+            self.file.unlink(missing_ok=True)
+            if not any(self.file.parent.iterdir()):
+                self.file.parent.rmdir()
 
 
 def _felled(value: Any, arrays: dict[str, Any]) -> Any:

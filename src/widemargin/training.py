@@ -101,7 +101,7 @@ def fit(
             for last in iterates:
                 if loop.accept(last, final=last.claim <= tol, doubted=last.improving):
                     return loop.result()
-                if max_iter is not None and last.iterations >= max_iter:
+                if loop.exhausted or (max_iter is not None and last.iterations >= max_iter):
                     break
                 if keep is not None:
                     keep(partial(loop.state, last.state))
@@ -200,6 +200,14 @@ class _Loop:
             return False
         self.raise_if_separable()
         return True
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing but the rounding of its sums keeps the best proof from being good enough."""
+        if self.best is None:
+            return False
+        proof = self.best.certificate
+        return proof.primal - proof.dual <= proof.rounding and proof.rounding > self.tol * proof.dual > 0
 
     def _falls_short(self, iterate: Iterate, w: Floats, margins: Floats) -> bool:
         """Whether the primal is too far from what the solver itself takes for the dual.

@@ -6,6 +6,7 @@ widemargin certify liblinear.model heart.svm -C 1 --tol 1e-4
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from widemargin.cli import REACHED, SHORT
 from widemargin.cli.proving import problem_of, prove
@@ -37,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
     found = read_for(model, options.data, options, proof=True)
     if found.y is None:
         raise DataError.at(options.data, "no labels", "give the file that the model was trained on")
+    _check_classes(model.classes.tolist(), found.y, options.data)
     proof = prove(model, found, problem, tol=tol, threads=options.threads)
     reached = proof.relative_gap <= tol
     if options.json:
@@ -49,3 +51,16 @@ def run(options: argparse.Namespace) -> int:
     verdict = "proved" if reached else f"NOT within the {tol:.1e} asked for"
     say(f"No weights can lower the objective by more than {proof.relative_gap:.1e} of it: {verdict}.")
     return REACHED if reached else SHORT
+
+
+def _check_classes(known: list[Any], y: Any, path: str) -> None:
+    """Refuses rows of other classes than the model's: their proof would be that of another problem."""
+    from widemargin.data import DataError
+    from widemargin.data.labels import distinct
+
+    there = distinct(y).tolist()
+    strange, missing = ([one for one in some if one not in rest] for some, rest in ((there, known), (known, there)))
+    if strange or missing:
+        what = "the model knows no class" if strange else "no rows of class"
+        label = text_of((strange or missing)[0])
+        raise DataError.at(path, f"{what} {label}", "give the rows that the model was trained on")

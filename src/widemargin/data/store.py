@@ -378,7 +378,7 @@ def _complaint(about: dict[str, Any]) -> str:
     edges, reach, labels, names = about["edges"], about["reach"], about["labels"], about["names"]
     if not all(type(number) is int and 0 <= number < 1 << 62 for number in (n, d, nonzeros, *edges, *reach)):
         return "sizes"
-    if type(sparse) is not bool or about["dtype"] not in ("<f4", "<f8"):
+    if type(sparse) is not bool or type(about["checksums"]) is not list or about["dtype"] not in ("<f4", "<f8"):
         return "type"
     arrays = {"x": about["dtype"], "rows": "<i8"} | ({"columns": "<i4", "lengths": "<i8"} if sparse else {})
     if about["arrays"] != (arrays if labels is None else arrays | {"labels": "<i4"}):

@@ -137,7 +137,9 @@ def _newton(
         # At α = −cφ′(m) Fenchel and Young's inequality is an equality; an α out of balance is next to a feasible one.
         dual = curve.sums.loss + curve.sums.held - inner(implied, implied) / 2 - abs(b * balance)
         ended = progress.ended(primal, dual, primal)
-        yield Iterate(w, b, curve.alpha, *progress.seen, progress.claim if ended else np.inf, n, iteration)
+        # Where nothing more can be gained, what there is wants to be looked at.
+        claim = np.inf if not ended else progress.claim if progress.waited <= PATIENCE else 0.0
+        yield Iterate(w, b, curve.alpha, *progress.seen, claim, n, iteration)
         if ended:
             if progress.waited > PATIENCE or progress.best <= PRECISE:
                 return
@@ -205,7 +207,7 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
             yield _snapped(problem, best, progress, iteration)
             if progress.waited > PATIENCE or progress.best <= PRECISE:
                 alpha = problem.widen(best.alpha)
-                yield Iterate(best.w, best.b, alpha, *progress.seen, progress.best, n, iteration)
+                yield Iterate(best.w, best.b, alpha, *progress.seen, 0.0, n, iteration)
                 return
             progress.tol /= 10  # snapping α cost too much: it costs less nearer to the optimum
         else:
