@@ -263,7 +263,7 @@ def test_few_rows_in_play(shards, dtype):
         count, blocks = len(active), np.arange(-(-len(active) // 4))
         b, s, gap, before, *_, left, visits = _core.dual_cd_pass(
             "hinge", rows.core, y, np.ones(rows.n), rows.square_norms, alpha, w, 0.0, float(start @ y), 0.01, active,
-            count, blocks, 4, *limits, many, 0.0, 0.0, rows.n, shards, 3, threads, _core.Workspace(),
+            count, blocks, 4, *limits, many, 0.0, 0.0, rows.n, shards, threads, 80, _core.Workspace(),
         )  # fmt: skip
         untouched = np.setdiff1d(np.arange(rows.n), np.arange(5, rows.n, 8))
         assert (alpha[untouched] == start[untouched]).all()
