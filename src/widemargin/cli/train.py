@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         if kept is not None:
             kept.run["rows"] = place.value
         read_in = time.perf_counter() - began
-        from widemargin import model_liblinear
+        from widemargin import model_liblinear  # these were imported while the rows were read
         from widemargin.one_against_rest import OneAgainstRest, count_threads
 
         y, labels = _labels_of(options.data, found.y)

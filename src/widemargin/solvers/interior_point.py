@@ -96,9 +96,9 @@ def _dual(problem: Problem, alpha: Floats, implied: Floats, balance: float) -> f
     return problem.dual(feasible, problem.weights(feasible))
 
 
-def share_of_rows(problem: Problem, rows: float) -> float:
-    """The share of so many rows whose curvature does for a first step."""
-    share = max(LEAST, PER_UNKNOWN * (problem.rows.d + 1) / max(rows, 1.0))
+def share_of_rows(problem: Problem, rows: float, growth: float = 1.0) -> float:
+    """The share of so many rows whose curvature does for a step; more than half of them might as well be all."""
+    share = growth * max(LEAST, PER_UNKNOWN * (problem.rows.d + 1) / rows)
     return share if share <= 0.5 else 1.0
 
 
@@ -113,11 +113,11 @@ class _Share:
             self.growth *= 4
         self.gap = gap
         largest = float(weights.max())
-        if np.isinf(self.growth) or largest == 0:
+        if largest == 0:
             return 1.0
         relative = weights / largest
-        share = self.growth * share_of_rows(self.problem, float(relative.sum()) ** 2 / inner(relative, relative))
-        return share if share <= 0.5 else 1.0
+        alike = float(relative.sum()) ** 2 / inner(relative, relative)  # rows of equal weight that would tell as much
+        return share_of_rows(self.problem, alike, self.growth)
 
 
 def _newton(

@@ -25,7 +25,6 @@ Floats = NDArray[np.float64]
 #: Below this share of non-zeros, centring the columns would cost more than the digits it saves.
 DENSE_ENOUGH = 0.2
 
-
 #: A column whose square sum over some rows is this many times too small is rare among them.
 RARE = 1.5
 
