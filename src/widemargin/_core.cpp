@@ -167,7 +167,7 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
                        Array<double> w, double b, double s, double inverse_rho, Array<Index> active, Index actives,
                        Array<const Index> order, Index block, double shrink_above, double shrink_below, Array<unsigned char> slow,
                        double slow_from, double share, Index times, Index many, double proof, double enough_gap,
-                       Index enough_visits, int shards, int threads, Index apart, wm::Workspace& work) {
+                       Index enough_visits, bool split, int threads, Index apart, wm::Workspace& work) {
     need(y.size(), rows.n(), "y");
     need(c.size(), rows.n(), "c");
     need(norms.size(), rows.n(), "norms");
@@ -180,7 +180,7 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     need(order.size(), (actives + block - 1) / block, "order");
     wm::DualCd pass{y.data(), c.data(), norms.data(), alpha.data(), w.data(), b, s, inverse_rho, active.data(),
                     actives, order.data(), static_cast<Index>(order.size()), block, shrink_above, shrink_below, 0.0, slow.data(),
-                    slow_from, shards, threads, apart};
+                    slow_from, split, threads, apart};
     wm::Sight sight;
     Index visits = 0;
     double before = 0;
@@ -531,7 +531,7 @@ NB_MODULE(MODULE_NAME, m) {
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(),
           "actives"_a, "order"_a, "block"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
           "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a,
-          "shards"_a, "threads"_a, "apart"_a, "work"_a);
+          "split"_a, "threads"_a, "apart"_a, "work"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("follow_curve", &follow_curve, "loss"_a, "m"_a, "dm"_a, "t"_a, "c"_a, nb::arg("alpha").noconvert(),
           nb::arg("weights").noconvert(), "threads"_a);

@@ -81,7 +81,7 @@ def dual_cd_pass(
     proof: float,
     enough_gap: float,
     enough_visits: int,
-    shards: int,
+    split: bool,
     threads: int,
     apart: int,
     work: Workspace,

@@ -184,12 +184,12 @@ def _look_at_rows(
         at_zero[here] = np.abs(alpha[here]) <= np.minimum(AT_BOUND * c[here], tiny)
         slacks = np.maximum(0.0, 1 - m[here])
         slack += float(slacks.sum())
-        violations += int((slacks > AT_BOUND).sum())
-        misclassified += int((slacks > 1).sum())
-        right += int(np.where(y[here] > 0, m[here] > 0, m[here] >= 0).sum())
+        violations += int(np.count_nonzero(slacks > AT_BOUND))
+        misclassified += int(np.count_nonzero(slacks > 1))
+        right += int(np.count_nonzero(np.where(y[here] > 0, m[here] > 0, m[here] >= 0)))
         places, miss = _places_and_misses(problem, m[here], alpha[here], c[here], at_zero[here])
-        counts = [count + int(place.sum()) for count, place in zip(counts, places, strict=True)]
-        worst = [max(old, float(miss[place].max(initial=0.0))) for old, place in zip(worst, places, strict=True)]
+        counts = [count + int(np.count_nonzero(place)) for count, place in zip(counts, places, strict=True)]
+        worst = [max(old, float(np.where(place, miss, 0.0).max())) for old, place in zip(worst, places, strict=True)]
     names = "α = 0", "0 < α < c", "α = c"
     kkt = tuple(Kind(*facts) for facts in zip(names, _demands(problem), counts, worst, strict=True))
     return kkt, slack, violations, misclassified, right, at_zero

@@ -16,8 +16,6 @@ from importlib import import_module
 from threading import current_thread, main_thread
 
 from widemargin import __version__
-from widemargin.cli.text import in_options
-from widemargin.data.errors import because
 
 #: The commands, each a module of this package with `add(parser)` and `run(options) -> exit code`.
 COMMANDS = {
@@ -38,6 +36,7 @@ EXTRAS = {"rich": "cli", "safetensors": "cli", "matplotlib": "plots", "pyarrow":
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; its exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin on the cores that our own need
     try:
         with handled(_interrupt, signal.SIGTERM), warnings.catch_warnings():
             words = sys.argv[1:] if arguments is None else list(arguments)
@@ -58,9 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         extra = EXTRAS.get(package)
         return _say(f"this needs {package}; pip install 'widemargin[{extra}]'" if extra else str(error), MISTAKE)
     except OSError as error:
+        from widemargin.data.errors import because
+
         what, advice = because(error)
         return _say(f"{error.filename}: {what}; {advice}" if error.filename else f"{what}; {advice}", MISTAKE)
     except (ValueError, MemoryError) as error:  # all of ours say what, where and what to do
+        from widemargin.cli.text import in_options
+
         memory = "not enough memory; convert the data to a store and train on that"
         return _say(in_options(str(error)) if isinstance(error, ValueError) else memory, MISTAKE)
 

@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 UNPACKED = 6
 
 #: What training and its report need.
-NEEDED = ("widemargin.one_against_rest", "numpy.random", "widemargin.model", "safetensors", "rich.table")
+NEEDED = (
+    "widemargin.one_against_rest",
+    "numpy.random",
+    "widemargin.model",
+    "safetensors",
+    "rich.table",
+    "rich.console",
+)
 
 
 def add_data(parser: argparse.ArgumentParser, name: str = "data", *, what: str = "") -> None:

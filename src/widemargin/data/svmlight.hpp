@@ -3,9 +3,8 @@
 // Text comes in chunks of whole lines. A chunk is cut into pieces at line ends, and every piece is counted: it holds no
 // more rows than line ends and no more non-zeros than colons. So room is made once, each piece knows where to write, and
 // all are parsed at once, straight into place. Where the count was too high (a comment, a qid, a blank line), the pieces
-// behind move up. The room grows with realloc, which moves pages and copies nothing where the system can, and what was
-// counted but not written is never touched: the peak is the result and one chunk, without a first pass over the file,
-// which a pipe does not allow.
+// behind move up. The room grows with realloc, which moves pages and copies nothing where the system can: the peak is the
+// result and one chunk, without a first pass over the file, which a pipe does not allow.
 //
 // A number is read as Python's float() reads it, correctly rounded: digits below 2⁵³ and a power of ten up to 22 are
 // exact in a double, so that one division rounds once (Clinger 1990); all others go to std::from_chars.
@@ -24,6 +23,10 @@
 #include <new>
 #include <utility>
 #include <vector>
+
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
 
 #include "../threads.hpp"
 #include "rows.hpp"
@@ -232,6 +235,18 @@ class Room {
     }
 };
 
+// Asks for all pages of a range at once, which takes a third of the time of asking for each when it is first touched. Only
+// a hint: no page that is in use changes, and where the system cannot do it nothing happens.
+template <class T>
+void populate([[maybe_unused]] T* begin, [[maybe_unused]] Index count) {
+#ifdef MADV_POPULATE_WRITE
+    constexpr std::uintptr_t page = 4096;
+    const auto first = (reinterpret_cast<std::uintptr_t>(begin) + page - 1) / page * page;
+    const auto last = reinterpret_cast<std::uintptr_t>(begin + count) / page * page;
+    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_WRITE);
+#endif
+}
+
 // Where a line went wrong: its number in the file from 1, the token, and a number that the message needs.
 struct Problem {
     Fault fault = Fault::none;
@@ -386,6 +401,9 @@ class Parser {
         const Index last_allowed = n_features < 0 ? std::numeric_limits<Index>::max() : n_features - (base == Base::zero);
         T* const x = values.data() + piece.pair;
         columns += piece.pair;
+        const Index likely = std::min(piece.pairs, (piece.end - piece.begin) / 4);  // "1:1 " is the shortest pair
+        populate(x, likely);
+        populate(columns, likely);
         Index line = lines_before(piece), row = 0, k = 0;
         piece.rows = piece.nonzeros = 0;
         piece.largest = -1;

@@ -5,10 +5,10 @@
 // rows are scored with b + s/ρ and step against ‖xᵢ‖² + 1/ρ; between passes the caller moves b by s/ρ.
 //
 // Rows are visited in shuffled blocks of neighbours: in memory order within a block, since a random order of rows costs
-// three times as much per non-zero and converges no faster. A pass over much data is cut into shards, which run side by
-// side, each on a copy of w and s, and are merged several times per pass: all their steps together, scaled by the γ
-// between 1/shards and 1 that is best for the dual. 1/shards is the mean of the shards' points, which cannot be worse
-// than where they began. Shards are part of the algorithm; threads are not: the result depends on the shards alone.
+// three times as much per non-zero and converges no faster. A pass over much data is cut into two shards, which run side
+// by side, each on a copy of w and s, and are merged several times per pass: all their steps together, scaled by the γ
+// between ½ and 1 that is best for the dual. ½ is the mean of the shards' points, which cannot be worse than where they
+// began. Shards are part of the algorithm; threads are not: the result depends on the shards alone.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "../data/rows.hpp"
@@ -37,7 +38,8 @@ struct DualCd {
     double focus;                       // and, if > 0, all that have a smaller gradient or are where they want to be
     unsigned char* slow;                // whether the gradient was at least `slow_from`
     double slow_from;
-    int shards, threads;
+    bool split;  // into two shards
+    int threads;
     Index apart;  // rows that a shard visits between merges, unless that would be too many merges in a pass
 };
 
@@ -176,9 +178,10 @@ template <class Loss, class Rows>
     shared_sight = sight;
 }
 
-// One shard: its copies of w and s, what it saw and what it changed; on cache lines of its own but for w.
+// One of two shards: its copies of w and s, what it saw and what it changed; on cache lines of its own but for w, which
+// the other reads while the merged weights are written to `next`.
 struct alignas(128) Shard {
-    double* w;
+    double *w, *next;
     double s;
     Sight sight;
     Changes changes;
@@ -187,23 +190,18 @@ struct alignas(128) Shard {
 inline constexpr Index most_rounds = 64;  // of merging, in a pass
 
 template <class Loss, class Rows>
-Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
-    Sight total;
-    if (pass.shards == 1) {
-        visit_blocks<Loss>(rows, pass, 0, pass.blocks, pass.w, pass.s, total, nullptr);
-        return total;
-    }
-    constexpr Index chunk = 2048;  // features that one thread merges at a time
-    const Index chunks = (rows.d + chunk - 1) / chunk;
-    const Index rounds = std::clamp<Index>(pass.actives / (pass.shards * pass.apart), 1, most_rounds);
-    const Index pieces = rounds * pass.shards;
-    Team team(std::min(pass.threads, pass.shards));
+Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
+    constexpr Index chunk = 2048;  // features in one sum
+    const Index d = rows.d, chunks = (d + chunk - 1) / chunk;
+    const Index rounds = std::clamp<Index>(pass.actives / (2 * pass.apart), 1, most_rounds), pieces = 2 * rounds;
+    Team team(std::min(pass.threads, 2));
     const int threads = team.size();
-    std::vector<Shard> shards(static_cast<std::size_t>(pass.shards));
-    double *room = work.shards.of<double>((pass.shards + 1) * rows.d), *const delta = room;
-    for (auto& shard : shards) {
-        shard.w = room += rows.d;
-        std::copy_n(pass.w, rows.d, shard.w);
+    std::array<Shard, 2> shards;
+    double* const room = work.shards.of<double>(6 * d);
+    for (int k = 0; k < 2; ++k) {
+        Shard& shard = shards[static_cast<std::size_t>(k)];
+        shard.w = room + k * d, shard.next = room + (2 + k) * d;
+        std::copy_n(pass.w, d, shard.w);
         shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) * pass.block));
     }
     std::vector<double> along(static_cast<std::size_t>(chunks)), square(static_cast<std::size_t>(chunks));
@@ -221,15 +219,18 @@ Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
         for (double part : square) second += part / 2;
         first += (pass.b + pass.s * pass.inverse_rho) * ds;
         second += ds * ds * pass.inverse_rho / 2;
-        gamma = std::clamp(second > 0 ? -first / (2 * second) : 1.0, 1.0 / pass.shards, 1.0);
+        gamma = std::clamp(second > 0 ? -first / (2 * second) : 1.0, 0.5, 1.0);
         pass.s += gamma * ds;
     };
     Meeting meeting(threads);
     team.run([&](int thread) {
+        // What both began with, a copy for each thread: a line that another thread writes to comes back slowly.
+        double* const merged = room + (4 + thread) * d;
+        std::copy_n(pass.w, d, merged);
         for (Index round = 0; round < rounds; ++round) {
-            for (Index k = thread; k < pass.shards; k += threads) {
+            for (int k = thread; k < 2; k += threads) {
                 Shard& shard = shards[static_cast<std::size_t>(k)];
-                const Index piece = round * pass.shards + k;
+                const Index piece = 2 * round + k;
                 shard.s = pass.s;
                 shard.changes.rows.clear();
                 shard.changes.slope = shard.changes.conjugate = 0;
@@ -237,38 +238,54 @@ Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
                                    shard.w, shard.s, shard.sight, &shard.changes);
             }
             meeting.wait();
+            const double *const one = shards[0].w, *const other = shards[1].w;
             for (Index part = thread; part < chunks; part += threads) {
                 double dot = 0, norm = 0;
-                for (Index j = part * chunk; j < std::min(rows.d, (part + 1) * chunk); ++j) {
-                    double sum = 0;
-                    for (const auto& shard : shards) sum += shard.w[j] - pass.w[j];
-                    delta[j] = sum;
-                    dot += sum * pass.w[j];
-                    norm += sum * sum;
+                const Index end = std::min(d, (part + 1) * chunk);
+#pragma omp simd reduction(+ : dot, norm)
+                for (Index j = part * chunk; j < end; ++j) {
+                    const double change = (one[j] - merged[j]) + (other[j] - merged[j]);
+                    dot += change * merged[j];
+                    norm += change * change;
                 }
                 along[static_cast<std::size_t>(part)] = dot;
                 square[static_cast<std::size_t>(part)] = norm;
             }
             meeting.wait(choose_gamma);
-            // Backwards, since what was touched last is still close; a part beyond the last column is empty.
-            for (Index part = (chunks - 1) / threads * threads + thread; part >= 0; part -= threads)
-                for (Index j = part * chunk; j < std::min(rows.d, (part + 1) * chunk); ++j) {
-                    pass.w[j] += gamma * delta[j];
-                    for (auto& shard : shards) shard.w[j] = pass.w[j];
-                }
-            if (gamma < 1)
-                for (Index k = thread; k < pass.shards; k += threads)
-                    for (const auto& [row, before] : shards[static_cast<std::size_t>(k)].changes.rows)
-                        pass.alpha[row] = before + gamma * (pass.alpha[row] - before);
+            const double share = gamma;
+#pragma omp simd
+            for (Index j = 0; j < d; ++j)
+                merged[j] += share * ((one[j] - merged[j]) + (other[j] - merged[j]));
+            for (int k = thread; k < 2; k += threads) {
+                Shard& shard = shards[static_cast<std::size_t>(k)];
+                std::copy_n(merged, d, shard.next);
+                if (share < 1)
+                    for (const auto& [row, before] : shard.changes.rows)
+                        pass.alpha[row] = before + share * (pass.alpha[row] - before);
+            }
             meeting.wait();
+            for (int k = thread; k < 2; k += threads) {
+                Shard& shard = shards[static_cast<std::size_t>(k)];
+                std::swap(shard.w, shard.next);
+            }
         }
+        if (thread == 0) std::copy_n(merged, d, pass.w);
     });
+    Sight total;
     for (const auto& shard : shards) {
         total.gap += shard.sight.gap;
         total.largest = std::max(total.largest, shard.sight.largest);
         total.smallest = std::min(total.smallest, shard.sight.smallest);
     }
     return total;
+}
+
+template <class Loss, class Rows>
+Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
+    if (pass.split) return visit_in_shards<Loss>(rows, pass, work);
+    Sight sight;
+    visit_blocks<Loss>(rows, pass, 0, pass.blocks, pass.w, pass.s, sight, nullptr);
+    return sight;
 }
 
 // Visits all rows in play and leaves those that stay in play at the beginning of pass.active.
@@ -352,7 +369,7 @@ Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double larg
         Index made = 0;
         for (Index k = 0; k < again.times && its.actives > 0 && made + its.actives <= 2 * most; ++k) {
             reorder(its, order, random);
-            if (its.actives < again.many) its.shards = 1;
+            if (its.actives < again.many) its.split = false;
             made += its.actives;
             sweep<Loss>(some, its, work);
         }
@@ -390,7 +407,7 @@ Sight dual_cd_passes(const Rows& rows, DualCd& pass, const Again& again, double 
         pass.shrink_above = sight.largest > 0 ? sight.largest : inf;
         pass.shrink_below = sight.smallest < 0 ? sight.smallest : -inf;
         pass.slow_from = again.share * worst;
-        if (pass.actives < again.many) pass.shards = 1;
+        if (pass.actives < again.many) pass.split = false;
     }
     return sight;
 }

@@ -37,6 +37,9 @@ BLOCK, BLOCKS = 16, 2000
 MANY = 250_000
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
 MERGE, BETWEEN = 4, 10_000
+#: αᵢ at a bound is left out of the next passes if its gradient is beyond a share of the largest that this pass met: of
+#: BOLD as long as the relative gap is above ROUGH, of SHY from then on.
+ROUGH, BOLD, SHY = 0.03, 0.1, 0.5
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
 RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
@@ -123,7 +126,6 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         most: int = 0,
         split: bool = True,
     ) -> tuple[float, float, float, float, int, int]:
-        shards = 2 if split and count >= many else 1
         at.b, at.s, gap, before, largest, smallest, left, visits = _core.dual_cd_pass(
             loss.name,
             some.core,
@@ -148,7 +150,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             proof,
             enough,
             most,
-            shards,
+            split and count >= many,
             rows.threads,
             apart,
             work,
@@ -205,7 +207,9 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         at.before = claim
         if now <= tol and at.unseen:  # the proof begins with it
             at.dual, at.unseen = _dual(problem, at.alpha, at.w), 0
-        at.above, at.below = largest if largest > 0 else np.inf, smallest if smallest < 0 else -np.inf
+        share = BOLD if claim > ROUGH else SHY
+        at.above = share * largest if largest > 0 else np.inf
+        at.below = share * smallest if smallest < 0 else -np.inf
         if at.whole:
             at.whole_claim = claim
         at.whole = now <= at.tol or claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
