@@ -238,8 +238,8 @@ def test_dual_cd(storage):
     for begin, end in zip((0, *STEPS), STEPS, strict=False):
         visits = DRAWS[begin:end].copy()
         blocks = np.arange(-(-len(visits) // 16))
-        again = np.zeros(N, np.uint8), 0.0, 0.0, 0, 0, 0.0, 0.0, 0
-        numbers = 0.0, 0.0, 0.0, visits, len(visits), blocks, 16, np.inf, -np.inf, *again, False, 1, 1, _core.Workspace()
+        again = np.zeros(N, np.uint8), 0.0, 0.0, 0, 0, 0.0, 0.0, 0, False, 1, 1, _core.Workspace()
+        numbers = 0.0, 0.0, 0.0, visits, len(visits), blocks, 16, np.inf, -np.inf, *again
         _core.dual_cd_pass("hinge", rows.core, Y, np.full(N, c), rows.square_norms, alpha, w, *numbers)
         found.append((w.copy(), 0.0, alpha.copy()))
     assert_same(states(textbook.dual_cd(X, Y, c, DRAWS)), found)

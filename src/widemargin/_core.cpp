@@ -392,14 +392,14 @@ struct SvmlightParser {
         return std::visit([](const auto& it) { return it.counts_from_zero(); }, parser);
     }
     // `text` is whole lines up to `size`, and at least `padding` bytes behind them.
-    nb::object feed(nb::bytearray text, Index size, Index piece, int threads) {
+    nb::object feed(nb::bytearray text, Index size, double times, Index piece, int threads) {
         const char* begin = text.c_str();
-        if (size < 1 || size + wm::svmlight::padding > static_cast<Index>(text.size()) || begin[size - 1] != '\n' || piece < 1)
+        if (size < 1 || size + wm::svmlight::padding > static_cast<Index>(text.size()) || begin[size - 1] != '\n' || piece < 1 || !(times >= 1))
             throw std::invalid_argument("text must be whole lines, with room behind them");
         wm::svmlight::Problem problem;
         {
             nb::gil_scoped_release release;
-            problem = std::visit([&](auto& it) { return it.feed(begin, begin + size, piece, threads); }, parser);
+            problem = std::visit([&](auto& it) { return it.feed(begin, begin + size, times, piece, threads); }, parser);
         }
         return describe(problem);
     }
@@ -505,7 +505,7 @@ NB_MODULE(MODULE_NAME, m) {
         .def_prop_ro("rows", &SvmlightParser::rows)
         .def_prop_ro("lines", &SvmlightParser::lines)
         .def_prop_ro("zero_based", &SvmlightParser::zero_based)
-        .def("feed", &SvmlightParser::feed, "text"_a, "size"_a, "piece"_a, "threads"_a)
+        .def("feed", &SvmlightParser::feed, "text"_a, "size"_a, "times"_a, "piece"_a, "threads"_a)
         .def("take", &SvmlightParser::take);
     m.def("svmlight_parser", &SvmlightParser::make, "single"_a, "base"_a, "n_features"_a);
     m.attr("svmlight_padding") = wm::svmlight::padding;

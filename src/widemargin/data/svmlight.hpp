@@ -208,8 +208,12 @@ class Room {
    public:
     T* data() const { return memory.get(); }
 
-    void reserve(Index wanted) {
-        if (wanted > capacity) resize(std::max(wanted, capacity + capacity / 2));
+    // At least so many, and as many as there will be in the end if that is known: what is not touched costs nothing.
+    void reserve(Index wanted, double likely = 0) {
+        if (wanted <= capacity) return;
+        const auto most = static_cast<double>(std::numeric_limits<Index>::max() / 64);
+        const auto roomy = std::max(capacity + capacity / 2, static_cast<Index>(std::min(likely, most)));
+        if (roomy <= wanted || !try_resize(roomy)) resize(wanted);
     }
     // Hands the memory over, cut to size; free() ends it.
     T* release(Index size) {
@@ -226,12 +230,16 @@ class Room {
     Index capacity = 0;
 
     void resize(Index wanted) {
-        if (wanted > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T))) throw std::bad_alloc();
+        if (!try_resize(wanted)) throw std::bad_alloc();
+    }
+    bool try_resize(Index wanted) {
+        if (wanted > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T))) return false;
         void* moved = std::realloc(memory.get(), static_cast<std::size_t>(wanted) * sizeof(T));
-        if (!moved) throw std::bad_alloc();
+        if (!moved) return false;
         (void)memory.release();
         memory.reset(static_cast<T*>(moved));
         capacity = wanted;
+        return true;
     }
 };
 
@@ -301,7 +309,8 @@ class Parser {
     bool counts_from_zero() const { return base == Base::zero; }
 
     // The first problem of the text from `begin` to `end`, which ends in a line end and has `padding` bytes behind it.
-    Problem feed(const char* begin, const char* end, Index piece_size, int threads) {
+    // All of the text is about `times` as much as what was fed up to its end, if that is known, else 1.
+    Problem feed(const char* begin, const char* end, double times, Index piece_size, int threads) {
         std::vector<Piece> pieces;
         while (begin < end) {
             const char* cut = end - begin <= piece_size ? end : line_end(begin + piece_size - 1) + 1;
@@ -317,16 +326,18 @@ class Parser {
             row_bound += piece.lines;
             pair_bound += piece.pairs;
         }
-        values.reserve(pair_bound);
-        ends.reserve(row_bound);
-        labels.reserve(row_bound);
-        qids.reserve(row_bound);
+        const double likely_pairs = times * static_cast<double>(pair_bound);
+        const double likely_rows = times * static_cast<double>(row_bound);
+        values.reserve(pair_bound, likely_pairs);
+        ends.reserve(row_bound, likely_rows);
+        labels.reserve(row_bound, likely_rows);
+        qids.reserve(row_bound, likely_rows);
         if (!is_wide && pair_bound > std::numeric_limits<std::int32_t>::max()) widen();
-        parse_all(pieces, pair_bound, threads);
+        parse_all(pieces, pair_bound, likely_pairs, threads);
         if (!is_wide && std::any_of(pieces.begin(), pieces.end(),
                                     [](const Piece& piece) { return piece.problem.fault == Fault::narrow; })) {
             widen();
-            parse_all(pieces, pair_bound, threads);
+            parse_all(pieces, pair_bound, likely_pairs, threads);
         }
         for (Piece& piece : pieces)
             if (const Problem problem = join(piece); problem.fault != Fault::none) return problem;
@@ -381,16 +392,16 @@ class Parser {
 
     Index offset() const { return base == Base::zero ? 0 : 1; }
 
-    void parse_all(std::vector<Piece>& pieces, Index pair_bound, int threads) {
+    void parse_all(std::vector<Piece>& pieces, Index pair_bound, double likely_pairs, int threads) {
         const auto run = [&](auto* columns) {
             run_pieces(static_cast<int>(pieces.size()), threads,
                        [&](int k) { parse(pieces[static_cast<std::size_t>(k)], columns); });
         };
         if (is_wide) {
-            wide.reserve(pair_bound);
+            wide.reserve(pair_bound, likely_pairs);
             run(wide.data());
         } else {
-            narrow.reserve(pair_bound);
+            narrow.reserve(pair_bound, likely_pairs);
             run(narrow.data());
         }
     }

@@ -25,6 +25,8 @@ ZeroBased = bool | Literal["auto"]
 
 #: Bytes of text read at a time; between chunks progress is shown and Ctrl-C answered.
 CHUNK = 1 << 23
+#: What is left of a file may hold so much more than what was read of it suggests.
+SLACK = 1.05
 #: Bytes of text that one thread parses at a time.
 PIECE = 1 << 18
 #: A line longer than this is taken for a file without line ends, so that no file is held in memory whole.
@@ -74,7 +76,7 @@ def read_svmlight(
     """
     with Source(path) as source:
         reader = _Reader(source, n_features, zero_based, dtype, threads, progress)
-        for _ in reader.feed():
+        for _ in reader.feed(whole=True):
             pass
         return reader.take(as_rows=as_rows)
 
@@ -168,8 +170,8 @@ class _Reader:
         self.rows = 0
         self.read = False
 
-    def feed(self) -> Iterator[None]:
-        """Parse chunk after chunk, pausing after each."""
+    def feed(self, *, whole: bool = False) -> Iterator[None]:
+        """Parse chunk after chunk, pausing after each; for a source that is held `whole`, room is made at once."""
         padding = _core.svmlight_padding + 1  # a last line may lack its end
         buffer, filled, more = bytearray(CHUNK + padding), 0, True
         while more:
@@ -189,7 +191,8 @@ class _Reader:
                 filled += 1
             cut = buffer.rfind(b"\n", 0, filled) + 1
             if cut:
-                self._parse(buffer, cut)
+                done, size = self.source.done, self.source.size
+                self._parse(buffer, cut, SLACK * size / done if whole and more and 0 < done < size else 1.0)
             elif filled >= LONGEST_LINE:
                 raise DataError.at(
                     self.source.name,
@@ -214,8 +217,8 @@ class _Reader:
         elif self.source.compressed and (inner := magic(head)):
             raise _looks_like(self.source.name, inner)
 
-    def _parse(self, buffer: bytearray, size: int) -> None:
-        problem = self.parser.feed(buffer, size, PIECE, self.threads)
+    def _parse(self, buffer: bytearray, size: int, times: float) -> None:
+        problem = self.parser.feed(buffer, size, times, PIECE, self.threads)
         if problem is not None:
             raise self._describe(*problem)
 

@@ -48,6 +48,8 @@ SLOW, AGAIN = 0.03, 30
 #: If rows come part by part, such rows are kept until all parts were seen: up to this share of all non-zeros, at most
 #: so many, and then visited no more often than this.
 KEPT, MOST_KEPT, VISITS = 1 / 24, 1 << 27, 10
+#: A claim this close to tol is worth a proof, which costs a fraction of a pass.
+NEAR = 0.9
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -203,7 +205,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         at.before = before / at.dual if before and at.dual > 0 else at.before
         # The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
         fall = min(1.0, max(0.1, claim / at.before)) if 0 < at.before < np.inf and at.trusted else 1.0
-        now = claim * fall
+        now = NEAR * claim * fall
         at.before = claim
         if now <= tol and at.unseen:  # the proof begins with it
             at.dual, at.unseen = _dual(problem, at.alpha, at.w), 0
