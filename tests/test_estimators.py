@@ -24,6 +24,7 @@ import widemargin
 from oracles import make_problem, minimum, noisy, text_like
 from widemargin import MIRA, LeastSquaresClassifier, LinearSVM, LogisticRegression, Perceptron, certify
 from widemargin.estimators.linear_classifier import LinearClassifier
+from widemargin.plots.demo import clouds
 
 ESTIMATORS = [
     value for value in vars(widemargin.estimators).values() if inspect.isclass(value) and hasattr(value, "fit")
@@ -313,6 +314,16 @@ def test_odd_but_valid_input(Estimator):
     assert Estimator().fit([[0.0], [1.0]], [0, 1]).predict([[0.1], [0.9]]).tolist() == [0, 1]
     assert Estimator().fit(X.astype(np.float16), y).coef_.dtype == np.float64
     assert Estimator().fit((X * 10).astype(int), y > 0).predict(X).dtype == bool
+
+
+@pytest.mark.parametrize("C", np.geomspace(1e4, 1e14, 11))
+def test_enormous_strengths_are_the_hard_margin(C):
+    """Classes that can be separated, C above every α of the hard margin: its objective, not C times some rounding."""
+    X, y = clouds()
+    hard = LinearSVM(C=np.inf, tol=1e-12).fit(X, y).certificate_
+    proof = LinearSVM(C=C, tol=1e-11).fit(X, y).certificate_
+    assert hard.alpha.max() < C
+    assert proof.primal == pytest.approx(hard.primal, rel=1e-11)
 
 
 @overlap_is_no_news

@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 LARGEST_PROGRAM = 10_000_000
 #: A dual variable this close to an end of its range, relative to the range, lies on it.
 AT_BOUND = 1e-9
+#: Without a penalty w(α) must be 0: a miss that may matter by more than this share of the objective proves nothing.
+SLIP = 0.01
 
 
 def relative(gap: float, dual: float) -> float:
@@ -167,7 +169,10 @@ def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Flo
         of_margins += inner(pulls, lengths * size + abs(b))
         of_weights += inner(a, lengths * implied_size + abs(b))
     if not problem.penalised:  # w(α) should be 0; what it is instead may matter to any w of the size of ours
-        return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights) + 2 * implied_size * size
+        slip = 2 * implied_size * size
+        if slip > SLIP * problem.primal(w, margins):  # and the best w may be far larger
+            return np.inf
+        return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights) + slip
     return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights + size**2 + implied_size**2)
 
 

@@ -244,9 +244,21 @@ class Problem:
         return -penalty - sum(inner(c[here], self.loss.conjugate(alpha[here] / c[here])) for here in blocks(len(c)))
 
     def canonical(self, w: Floats, b: float, margins: Floats) -> tuple[Floats, float]:
-        """The same hyperplane with its smallest margin scaled to 1, if this is a hard margin that it satisfies."""
-        smallest = np.min(self.narrow(margins)) if self.hard else 1.0
-        return (w / smallest, b / float(smallest)) if smallest > 0 else (w, b)
+        """The same hyperplane with its smallest margin scaled to 1, if this is a hard margin that it satisfies.
+
+        Or if C is so large that slacks of mere rounding would cost more than the longer w does.
+        """
+        if self.hard:
+            smallest = float(np.min(self.narrow(margins)))
+            return (w / smallest, b / smallest) if smallest > 0 else (w, b)
+        if self.loss.name != "hinge":
+            return w, b
+        smallest = float(np.min(self.narrow(margins)))
+        if not 1 - HARD_ROUNDING <= smallest < 1:
+            return w, b
+        stretch = (1 + 16 * float(np.finfo(np.float64).eps)) / smallest  # with room for the rounding of the margins
+        longer = inner(w, w) / 2 * (stretch**2 - 1)
+        return (stretch * w, stretch * b) if longer < inner(self.c, self.loss.value(margins)) else (w, b)
 
     def feasible(self, alpha: Floats) -> Floats:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.

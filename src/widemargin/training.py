@@ -184,7 +184,7 @@ class _Loop:
         scores *= self.problem.y
         margins = scores
         w, b = self.problem.canonical(iterate.w, b, margins)
-        if self.problem.hard:
+        if w is not iterate.w:
             margins = self.problem.margins(w, b)
         if doubted and self._falls_short(iterate, w, margins):
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)

@@ -232,6 +232,7 @@ def _by_singular_values(equations: _Equations) -> Solution:
     kept = values > max(matrix.shape) * np.finfo(float).eps * values[0]
     share = np.where(kept, values / np.where(kept, values**2 + equations.penalty, 1.0), 0.0)
     w = (((root[:, None] * equations.targets[live]).T @ left) * share) @ right
+    w[:, equations.idle] = 0.0
     residuals = np.array([equations.residual(one, k) for k, one in enumerate(w)])
     if not equations.penalty:
         off = ((residuals[:, live] * root) @ left[:, kept]) @ left[:, kept].T
