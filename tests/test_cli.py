@@ -218,6 +218,13 @@ def test_tables(folder, numbers, answer):
     assert numbers("certify t.safetensors words.csv")["reached"]
 
 
+def test_text_is_read_before_numpy_is_there():
+    """What reads the options and parses text needs no NumPy, which is imported meanwhile."""
+    code = "import sys, widemargin.cli.train; from widemargin.data import open; print('numpy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False"]
+
+
 def test_exit_codes(folder, answer, numbers):
     """0 if the accuracy asked for is proved, 1 if not; 2 has a file of tests of its own."""
     assert numbers("train heart.svm --max-iter 1 --tol 1e-9 -o short.safetensors", code=1)["reached"] is False

@@ -13,10 +13,11 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from widemargin.data import svmlight
+from widemargin.data import svmlight, svmlight_writer
 from widemargin.data.errors import DataError
 from widemargin.data.streams import magic
-from widemargin.data.svmlight import read_svmlight, stream_svmlight, write_svmlight
+from widemargin.data.svmlight import read_svmlight, stream_svmlight
+from widemargin.data.svmlight_writer import write_svmlight
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -579,7 +580,7 @@ def test_a_full_disk_leaves_nothing(monkeypatch, tmp_path):
         return real(*arguments)
 
     monkeypatch.setattr(svmlight._core, "svmlight_text", full)
-    monkeypatch.setattr(svmlight, "WRITTEN_AT_ONCE", 10)
+    monkeypatch.setattr(svmlight_writer, "WRITTEN_AT_ONCE", 10)
     with pytest.raises(DataError, match="cannot be written: no space left on device; make room"):
         write_svmlight(path, np.ones((100, 3)))
     assert os.listdir(tmp_path) == ["x.svm"]

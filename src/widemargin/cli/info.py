@@ -10,8 +10,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from widemargin.cli.reading import add_data, read
 from widemargin.cli.screen import say, show, show_json, show_table
 from widemargin.cli.text import text_of
@@ -43,6 +41,8 @@ def _is_model(path: str) -> bool:
 
 
 def _about_model(options: argparse.Namespace) -> int:
+    import numpy as np
+
     from widemargin import LinearModel
 
     model = LinearModel.load(options.file)
@@ -79,6 +79,8 @@ def _about_model(options: argparse.Namespace) -> int:
 
 
 def _about_data(options: argparse.Namespace) -> int:
+    import numpy as np
+
     found = read(options.file, options)
     rows, columns = found.X.shape
     nonzeros = getattr(found.X, "nonzeros", None) or getattr(found.X, "nnz", None)

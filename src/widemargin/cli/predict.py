@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-
 from widemargin.cli.reading import add_data, encoding_for, encoding_of, fitted, reading_options, remember_base
 from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import text_of
@@ -35,6 +33,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predicts block by block, in constant memory; of a store, the lines wait to be put in the order of its input."""
+    import numpy as np
+
     from widemargin import LinearModel, data
     from widemargin.data import Rows
     from widemargin.data.store import order_of

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import whole
 from widemargin.data.files import FORMATS, is_svmlight
-from widemargin.data.store import SHARE
+from widemargin.data.memory import SHARE
 from widemargin.data.streams import COMPRESSED
 
 if TYPE_CHECKING:

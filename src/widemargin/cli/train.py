@@ -19,8 +19,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from widemargin.cli import INTERRUPTED, REACHED, SHORT, handled
 from widemargin.cli.reading import Place, add_data, fingerprint, read_like, remember_base, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
@@ -65,9 +63,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
-    from widemargin.checkpoint import Stopped
-    from widemargin.data import Rows
-
     target = _target(options)
     _check_solver(options)
     began = time.perf_counter()
@@ -79,7 +74,11 @@ def run(options: argparse.Namespace) -> int:
         if kept is not None:
             kept.run["rows"] = place.value
         read_in = time.perf_counter() - began
-        from widemargin import model_liblinear  # these were imported while the rows were read
+        import numpy as np  # this and these were imported while the rows were read
+
+        from widemargin import model_liblinear
+        from widemargin.checkpoint import Stopped
+        from widemargin.data import Rows
         from widemargin.one_against_rest import OneAgainstRest, count_threads
 
         y, labels = _labels_of(options.data, found.y)
@@ -150,11 +149,15 @@ def run(options: argparse.Namespace) -> int:
 
 def _draw(seed: int | None) -> int:
     """What an estimator makes of that `random_state`."""
+    import numpy as np
+
     return 0 if seed is None else int(np.random.RandomState(seed).randint(np.iinfo(np.int32).max))
 
 
 def _model(task: OneAgainstRest, found: Dataset, fits: list[Fit], classes: Any) -> LinearModel:
     """The model, with the problem and the proof."""
+    import numpy as np
+
     from widemargin.model import LinearModel, certificate_summary
     from widemargin.one_against_rest import certificate_of
 
@@ -214,7 +217,7 @@ def _labels_of(path: str, y: Any) -> tuple[Any, Any]:
         what = f"only one class, {text_of(classes.tolist()[0])}"
         raise DataError.at(path, what, "give rows of two classes or more")
     if classes.dtype.kind == "f" and (classes % 1).any():
-        what = f"the label {text_of(classes[np.argmax(classes % 1 != 0)].item())} is no class but a quantity"
+        what = f"the label {text_of(classes[(classes % 1).astype(bool)][0].item())} is no class but a quantity"
         raise DataError.at(path, what, "give whole numbers or names as labels")
     return y, classes
 
@@ -246,15 +249,16 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any, Place |
     Of a run that ends before its first state, no directory is left.
     """
     from widemargin import __version__
-    from widemargin.checkpoint import Checkpoint, CheckpointError
 
     if options.checkpoint is None:
         if options.resume:
-            raise CheckpointError("--resume goes on from a state; say where it is with --checkpoint DIR")
+            raise ValueError("--resume goes on from a state; say where it is with --checkpoint DIR")
         if options.every is not None:
-            raise CheckpointError("--every says how often a state is saved; say where with --checkpoint DIR")
+            raise ValueError("--every says how often a state is saved; say where with --checkpoint DIR")
         yield None, None, None
         return
+    from widemargin.checkpoint import Checkpoint, CheckpointError
+
     same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed", "label", "zero_based")
     run = {name: getattr(options, name) for name in same} | {"version": __version__, **fingerprint(options.data)}
     place = Path(options.checkpoint)

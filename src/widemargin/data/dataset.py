@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["DataError", "Dataset", "stack"]
 
@@ -42,6 +43,8 @@ class Dataset:
 
 def stack(parts: list[Any]) -> Any:
     """One array of dense or CSR parts, which are let go one by one, so that there is never a second copy of all."""
+    import numpy as np
+
     if len(parts) == 1:
         return parts.pop()
     first, n = parts[0], sum(part.shape[0] for part in parts)

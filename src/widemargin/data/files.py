@@ -7,21 +7,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
-
-from widemargin.data.arrays import read_npy, read_npz, write_npy, write_npz
 from widemargin.data.dataset import Dataset
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import DataError
-from widemargin.data.rows import Rows
-from widemargin.data.store import open_store
 from widemargin.data.streams import COMPRESSED, Source
-from widemargin.data.svmlight import ZeroBased, count_threads, read_svmlight, stream_svmlight, write_svmlight
-from widemargin.data.table_files import write_table
-from widemargin.data.tables import read_table, stream_table
+from widemargin.data.svmlight import ZeroBased, count_threads, name_of, read_svmlight, stream_svmlight
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Progress = Callable[[int, int], None]
 PathLike = str | os.PathLike[str]
@@ -53,7 +49,7 @@ def open(
     encoding: Encoding | None = None,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
-    dtype: DTypeLike = np.float64,
+    dtype: DTypeLike = "float64",
     threads: int = 0,
     progress: Progress | None = None,
     as_rows: bool = False,
@@ -93,12 +89,20 @@ def open(
     if form == "svmlight":
         text: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based, "dtype": dtype, "threads": threads}
         return _from_text(read_svmlight(path, **text, progress=progress, as_rows=as_rows), path)
+    from widemargin.data.rows import Rows
+
     if form in TABLES:
+        from widemargin.data.tables import read_table
+
         options: dict[str, Any] = {"dtype": dtype, "threads": threads, "progress": progress}
         data = read_table(path, form, label=label, encoding=encoding, **options)
     elif form == "store":
+        from widemargin.data.store import open_store
+
         data = open_store(path, threads=count_threads(threads))
     else:
+        from widemargin.data.arrays import read_npy, read_npz
+
         _check_dtype(path, dtype)
         data = (read_npy if form == "npy" else read_npz)(Path(path), dtype=dtype)
         if progress is not None:
@@ -117,7 +121,7 @@ def blocks(
     encoding: Encoding | None = None,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
-    dtype: DTypeLike = np.float64,
+    dtype: DTypeLike = "float64",
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Iterator[Dataset]:
@@ -137,6 +141,8 @@ def blocks(
         parts = stream_svmlight(source, rows=rows, n_features=n_features, zero_based=zero_based, **options)
         return (_from_text(part, source) for part in parts)
     if form in TABLES:
+        from widemargin.data.tables import stream_table
+
         found = stream_table(source, form, rows=rows, label=label, encoding=encoding, **options)
     else:
         found = _stream_arrays(Path(os.fspath(source)), form, rows, dtype, progress)  # type: ignore[arg-type]
@@ -145,6 +151,10 @@ def blocks(
 
 def _stream_arrays(path: Path, form: str, rows: int, dtype: DTypeLike, progress: Progress | None) -> Iterator[Dataset]:
     """Blocks of what is an array already; dense ones are left on the disk until they are asked for."""
+    import numpy as np
+
+    from widemargin.data.arrays import read_npy
+
     _check_dtype(path, dtype)
     data = read_npy(path, mapped=True) if form == "npy" else open(path, dtype=dtype)
     n = data.X.shape[0]
@@ -200,14 +210,20 @@ def save(
     X = _rows_to_write(name, X)
     labels = _labels_to_write(name, y, X.shape[0])
     if form == "svmlight":
+        from widemargin.data.svmlight_writer import write_svmlight
+
         write_svmlight(path, X, labels, qid=qid, zero_based=zero_based)
     elif form in TABLES:
         if names is not None and (len(names) != X.shape[1] or len(set(names)) != len(names)):
             raise DataError.at(
                 name, f"{len(names)} names for {X.shape[1]} columns", "give each column a name of its own"
             )
+        from widemargin.data.table_files import write_table
+
         write_table(target, form, X, labels, None if names is None else tuple(names))
     else:
+        from widemargin.data.arrays import write_npy, write_npz
+
         (write_npy if form == "npy" else write_npz)(target, X, labels)
 
 
@@ -276,8 +292,8 @@ def _sniff(source: PathLike | IO[bytes], has_encoding: bool) -> str:
 
 
 def _check_dtype(path: PathLike, dtype: DTypeLike) -> None:
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise DataError.at(os.fspath(path), f"dtype={np.dtype(dtype)}", "use float64 or float32")
+    if (kind := name_of(dtype)) not in ("float32", "float64"):
+        raise DataError.at(os.fspath(path), f"dtype={kind}", "use float64 or float32")
 
 
 def _check_width(data: Dataset, n_features: int | None) -> Dataset:
@@ -289,6 +305,7 @@ def _check_width(data: Dataset, n_features: int | None) -> Dataset:
 
 
 def _rows_to_write(name: str, matrix: Any) -> Any:
+    import numpy as np
     from scipy.sparse import issparse
 
     sparse: bool = issparse(matrix)
@@ -307,6 +324,8 @@ def _rows_to_write(name: str, matrix: Any) -> Any:
 def _labels_to_write(name: str, y: ArrayLike | None, n: int) -> NDArray[Any] | None:
     if y is None:
         return None
+    import numpy as np
+
     labels = np.asarray(y)
     if labels.dtype == object and all(isinstance(label, str) for label in labels.ravel().tolist()):
         labels = labels.astype(np.str_)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def distinct(labels: NDArray[Any]) -> NDArray[Any]:
     """The labels that occur, none of them NaN, in order; np.unique imports numpy.ma, which takes longer than a fit."""
+    import numpy as np
+
     ordered: NDArray[Any] = np.sort(labels)
     new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
@@ -18,6 +21,5 @@ def distinct(labels: NDArray[Any]) -> NDArray[Any]:
 
 def text_of(label: object) -> str:
     """A label as it stands in files: 1, not 1.0; two labels that differ have texts that differ."""
-    if isinstance(label, float | np.floating) and float(label).is_integer() and abs(float(label)) < 1e16:
-        return str(int(label))
-    return str(label)
+    number = float(label) if isinstance(label, Real) and not isinstance(label, Integral) else None
+    return str(int(number)) if number is not None and number.is_integer() and abs(number) < 1e16 else str(label)

@@ -1,9 +1,13 @@
-"""How much memory this process may still use."""
+"""What this process may use of the machine: memory and cores."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+
+#: Of the free memory, data that are held whole may take this share.
+SHARE = 0.5
 
 #: Where the system tells; control groups of both versions, by the name that their limit has.
 INFO, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
@@ -16,6 +20,11 @@ LIMITS = {
 def free_memory() -> float:
     """Bytes, at most: what the machine has left, or what the process is held to if that is less."""
     return float(min((*_left(), *_limits_of_process(), *_limits_of_groups()), default=1 << 62))
+
+
+def cores_at_hand() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _left() -> Iterator[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import cached_property
@@ -139,11 +138,6 @@ def csr_of(x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int)
     matrix: Any = csr_array((len(starts) - 1, d), dtype=x.dtype)
     matrix.data, matrix.indices, matrix.indptr = x, columns, starts
     return matrix
-
-
-def cores_at_hand() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _worth(threads: int, numbers: int) -> int:

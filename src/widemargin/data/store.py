@@ -34,15 +34,15 @@ from widemargin import _core
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import because
-from widemargin.data.memory import free_memory
+from widemargin.data.memory import SHARE, free_memory
 from widemargin.data.rows import CsrRows, Rows, csr_of
 
 Floats = NDArray[np.float64]
 
 FORMAT, VERSION = "widemargin store", 1
-#: A store of so many bytes, or of this share of the free memory, is mapped as a whole: a pass over all rows beats
+#: A store of so many bytes, or of its share of the free memory, is mapped as a whole: a pass over all rows beats
 #: passes over parts.
-SMALL, SHARE = 1 << 28, 0.5
+SMALL = 1 << 28
 #: What is read straight from the disk begins at a multiple of this, in the file and in memory.
 PAGE = mmap.ALLOCATIONGRANULARITY
 #: The arrays that have checksums.

@@ -1,24 +1,23 @@
 """svmlight / LIBSVM text: one row per line, `label [qid:n] index:value … # comment`.
 
-Read in chunks of whole lines by the compiled parser, in parallel over pieces of a chunk; written by its counterpart.
-Numbers are those that Python's float() reads, and come back with the same bits.
+Read in chunks of whole lines by the compiled parser, in parallel over pieces of a chunk. Numbers are those that
+Python's float() reads. The parser needs no NumPy, which may be imported meanwhile.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from itertools import pairwise
-from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
-
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from widemargin import _core
 from widemargin.data.errors import DataError, quote
-from widemargin.data.rows import CsrRows, cores_at_hand
-from widemargin.data.streams import Source, magic, written
+from widemargin.data.memory import cores_at_hand
+from widemargin.data.streams import Source, magic
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike, NDArray
 
 Progress = Callable[[int, int], None]
 ZeroBased = bool | Literal["auto"]
@@ -31,8 +30,6 @@ SLACK = 1.05
 PIECE = 1 << 18
 #: A line longer than this is taken for a file without line ends, so that no file is held in memory whole.
 LONGEST_LINE = 1 << 26
-#: Non-zeros formatted at a time.
-WRITTEN_AT_ONCE = 1 << 16
 
 
 class Parsed(NamedTuple):
@@ -49,7 +46,7 @@ def read_svmlight(
     *,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
-    dtype: DTypeLike = np.float64,
+    dtype: DTypeLike = "float64",
     threads: int = 0,
     progress: Progress | None = None,
     as_rows: bool = False,
@@ -87,7 +84,7 @@ def stream_svmlight(
     rows: int,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
-    dtype: DTypeLike = np.float64,
+    dtype: DTypeLike = "float64",
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Iterator[Parsed]:
@@ -127,6 +124,7 @@ def _join(parts: list[Parsed]) -> Parsed:
     parts = [part for part in parts if len(part.y)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
+    import numpy as np
     from scipy.sparse import vstack
 
     width = max(part.X.shape[1] for part in parts)
@@ -157,16 +155,15 @@ class _Reader:
             raise DataError.at(source.name, f"n_features={n_features}", "give the number of columns, at least 1")
         if zero_based not in (True, False, "auto"):
             raise DataError.at(source.name, f"zero_based={zero_based!r}", "give True, False or 'auto'")
-        if np.dtype(dtype) not in (np.float32, np.float64):
-            raise DataError.at(source.name, f"dtype={np.dtype(dtype)}", "use float64 or float32")
+        kind = name_of(dtype)
+        if kind not in ("float32", "float64"):
+            raise DataError.at(source.name, f"dtype={kind}", "use float64 or float32")
         if source.kind is not None and not source.compressed:
             raise _looks_like(source.name, source.kind)
         self.source, self.n_features, self.zero_based, self.progress = source, n_features, zero_based, progress
         self.threads = count_threads(threads)
         base = "auto" if zero_based == "auto" else "zero" if zero_based else "one"
-        self.parser = _core.svmlight_parser(
-            np.dtype(dtype) == np.float32, base, -1 if n_features is None else n_features
-        )
+        self.parser = _core.svmlight_parser(kind == "float32", base, -1 if n_features is None else n_features)
         self.rows = 0
         self.read = False
 
@@ -230,6 +227,8 @@ class _Reader:
         taken = self.parser.take()
         if len(taken) == 1:
             raise self._describe(*taken[0])
+        from widemargin.data.rows import CsrRows
+
         values, indices, starts, y, qid, width = taken
         rows = CsrRows(values, indices, starts, width, self.threads)
         return Parsed(rows if as_rows else rows.X, y, qid, self.parser.zero_based)
@@ -287,83 +286,18 @@ def _looks_like(name: str, kind: str) -> DataError:
     )
 
 
+def name_of(dtype: DTypeLike) -> str:
+    """As NumPy calls it."""
+    if dtype in ("float32", "float64"):
+        return str(dtype)
+    import numpy as np
+
+    return np.dtype(dtype).name
+
+
 def count_threads(threads: int) -> int:
     """As many as asked for; for 0, one for each core that this process may use."""
     cores = cores_at_hand()
     if threads < 0:
         raise DataError.at("threads", f"{threads} threads", "give a number of at least 1, or 0 for all cores")
     return min(threads, 4 * cores) or cores
-
-
-def write_svmlight(
-    path: str | os.PathLike[str],
-    X: Any,
-    y: NDArray[Any] | None = None,
-    *,
-    qid: NDArray[np.int64] | None = None,
-    zero_based: bool = False,
-) -> None:
-    """Write rows as text, compressed if `path` ends in .gz, .bz2 or .zst; all of the file or none of it.
-
-    Numbers take as few characters as bring the same bits back. Stored zeros of a CSR array stay, other zeros do not.
-    Rows without labels get the label 0.
-    """
-    n = X.shape[0]
-    name = os.fspath(path)
-    labels = _numbers(name, np.zeros(n) if y is None else y, n)
-    qids = None if qid is None else np.ascontiguousarray(qid, dtype=np.int64)
-    if qids is not None and qids.shape != (n,):
-        raise DataError.at(name, f"qid has shape {qids.shape} for {n} rows", "give one whole number per row")
-    with written(Path(path)) as file:
-        for begin, end in _spans(X):
-            block = as_csr(X[begin:end])
-            if not np.isfinite(block.data).all():
-                bad = begin + int(np.searchsorted(block.indptr, np.argmin(np.isfinite(block.data)), "right")) - 1
-                raise DataError.at(name, f"row {bad} of X holds nan or inf", "remove or replace it")
-            file.write(
-                _core.svmlight_text(
-                    block.data,
-                    block.indices,
-                    block.indptr,
-                    0,
-                    end - begin,
-                    labels[begin:end],
-                    None if qids is None else qids[begin:end],
-                    0 if zero_based else 1,
-                )
-            )
-
-
-def _numbers(name: str, y: Any, n: int) -> NDArray[np.float64]:
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise DataError.at(name, f"y has shape {labels.shape} for {n} rows", "give one label per row")
-    if labels.dtype.kind not in "biuf":
-        what = f"labels such as {quote(str(labels.flat[0]))}" if labels.size else f"labels of type {labels.dtype}"
-        raise DataError.at(name, what, "number the classes, as svmlight has it, or choose another format")
-    numbers = np.ascontiguousarray(labels, dtype=np.float64)
-    if not np.isfinite(numbers).all():
-        raise DataError.at(name, f"label {int(np.argmin(np.isfinite(numbers)))} is not finite", "remove or replace it")
-    return numbers
-
-
-def _spans(X: Any) -> Iterator[tuple[int, int]]:
-    """Rows cut so that each part has about as many numbers as are formatted at a time."""
-    n, d = X.shape
-    sizes = X.indptr[:-1] if hasattr(X, "indptr") and X.format == "csr" else np.arange(n) * d
-    cuts = np.flatnonzero(np.diff(np.asarray(sizes, dtype=np.int64) // WRITTEN_AT_ONCE, prepend=-1)).tolist()
-    cuts = sorted({*cuts, *range(0, n, WRITTEN_AT_ONCE), n})
-    return pairwise(cuts)
-
-
-def as_csr(X: Any) -> Any:
-    """X as a CSR array of floats whose indices rise within each row; the same arrays if they do already."""
-    from scipy.sparse import csr_array
-
-    rows = csr_array(X)
-    if rows.dtype not in (np.float32, np.float64):
-        rows = rows.astype(np.float64)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows
