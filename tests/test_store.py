@@ -88,7 +88,7 @@ def test_the_order_depends_on_nothing_else(tmp_path, monkeypatch, at_once, size)
     store_writer.write_store(tmp_path / "two", blocks(X, y, size))
     for file in sorted((tmp_path / "one").iterdir()):
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
-    assert len(list((tmp_path / "two").iterdir())) == 6
+    assert len(list((tmp_path / "two").iterdir())) == 7
 
 
 def test_products_equal_those_in_memory(stored):
@@ -325,7 +325,8 @@ def test_impossible_columns_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "a store of version 2, this program knows 1; update widemargin"),
+        ({"version": 3}, "a store of version 3, this program knows 2; update widemargin"),
+        ({"version": 1}, "a store of version 1, this program knows 2; convert the data again"),
         ({"format": "cake"}, "not the description of a store"),
         ({"rows": 10}, "not the description of a store"),
         ({"edges": 5}, "not the description of a store"),
@@ -459,3 +460,24 @@ def test_a_small_store_trains_as_arrays_do(tmp_path, monkeypatch):
     assert len(found.X.stored) > len(found.X.parts) == 1
     stored, arrays = (LinearSVM(solver="dual_cd").fit(X, found.y) for X in (found.X, found.X.X))
     assert stored.coef_.tobytes() == arrays.coef_.tobytes()
+
+
+def test_damaged_norms_are_refused(tmp_path):
+    """A flipped bit is found before anything is computed with it."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    norms = bytearray((tmp_path / "s" / "norms").read_bytes())
+    norms[5] ^= 1
+    (tmp_path / "s" / "norms").write_bytes(norms)
+    with pytest.raises(DataError, match=r"the norms are damaged.*convert the data again"):
+        store.open_store(tmp_path / "s").X.square_norms  # noqa: B018  # it is computed when asked for
+
+
+@pytest.mark.parametrize(("d", "kind"), [(1 << 16, "<u2"), ((1 << 16) + 1, "<i4")])
+def test_columns_take_as_many_bits_as_they_need(tmp_path, d, kind):
+    """The last column comes back from either side of the edge."""
+    X = sp.csr_array((np.ones(3), ([0, 1, 1], [0, 5, d - 1])), shape=(2, d))
+    store_writer.write_store(tmp_path / "s", blocks(X, np.array([0, 1])))
+    found = store.open_store(tmp_path / "s")
+    assert found.X.about["arrays"]["columns"] == kind
+    for rows in (found.X.divided(True), found.X.divided(False)):
+        np.testing.assert_array_equal(rows.combine(np.ones(2)), X.sum(axis=0))

@@ -3,12 +3,13 @@
 A directory of plain arrays, mapped as a whole or read part by part, and `store.json`, which describes them:
 
     x        the values: all of a dense matrix, the non-zeros of a sparse one
-    columns  of the non-zeros, sparse only
+    columns  of the non-zeros, sparse only; in 16 bits if that is enough
     lengths  the number of non-zeros of each row, sparse only
+    norms    ‖x‖² of each row
     labels   a number per row, the place of its label in the description; where there are labels
     rows     the row of the input that each row was
 
-Rows are shuffled once, when they are written. They lie in parts of some 32 MB, each with checksums that are verified
+Rows are shuffled once, when they are written. They lie in parts of some 16 MB, each with checksums that are verified
 when it is first read.
 """
 
@@ -39,7 +40,7 @@ from widemargin.data.rows import CsrRows, Rows, csr_of
 
 Floats = NDArray[np.float64]
 
-FORMAT, VERSION = "widemargin store", 1
+FORMAT, VERSION = "widemargin store", 2
 #: A store of so many bytes, or of its share of the free memory, is mapped as a whole: a pass over all rows beats
 #: passes over parts.
 SMALL = 1 << 28
@@ -92,18 +93,18 @@ class StoredRows(Rows):
         self.files.pass_by_the_cache(self._bytes > free_memory())
         with self.files.two_rooms() as rooms, ThreadPoolExecutor(1) as reader:
 
-            def read(at: int) -> list[Future[Rows]]:
-                return [reader.submit(self._part, k, partial(self._read, rooms[at % 2])) for k in queue[at : at + 1]]
+            def read(at: int) -> list[Future[list[NDArray[Any]]]]:
+                return [reader.submit(self._arrays, k, partial(self._read, rooms[at % 2])) for k in queue[at : at + 1]]
 
             coming = read(0)
             for at, k in enumerate(queue):
-                part = coming.pop().result()
+                arrays = coming.pop().result()
                 coming = read(at + 1)
-                yield k, part
+                yield k, self._part(k, arrays)
 
-    def _part(self, k: int, get: Callable[[str, int, int], NDArray[Any]]) -> Rows:
-        """The rows of a part, whose arrays are mapped or read, and checked when they are first seen."""
-        arrays, first = self._arrays(k, get), k not in self.verified
+    def _part(self, k: int, arrays: list[NDArray[Any]]) -> Rows:
+        """The rows of a part of these arrays, which are checked when they are first seen."""
+        first = k not in self.verified
         # The kernels trust what they read: a part that is not what was written is not read.
         if first and [zlib.crc32(as_bytes(array)) for array in arrays] != self.about["checksums"][k]:
             raise DataError(f"{self.directory}: part {k} is damaged, its checksum is wrong; convert the data again")
@@ -111,7 +112,7 @@ class StoredRows(Rows):
             self.verified.add(k)
             return Rows(arrays[0].reshape(-1, self.d), self.threads)
         x, columns, lengths = arrays
-        kind = columns.dtype if len(x) <= np.iinfo(columns.dtype).max else np.int64
+        kind = np.int32 if len(x) <= np.iinfo(np.int32).max else np.int64
         columns, starts = columns.astype(kind, copy=False), _starts(lengths)
         sound = not first or (int(lengths.min(initial=0)) >= 0 and starts[-1] == len(x))
         starts = starts.astype(kind, copy=False)
@@ -175,8 +176,8 @@ class StoredRows(Rows):
     def combine(self, v: Floats) -> Floats:
         """Xᵀv."""
         total = np.zeros(self.d)
-        for here, part in self._all():
-            total += part.combine(v[here])
+        for k, part in self.walk(k for k, here in enumerate(self.parts) if v[here].any()):
+            total += part.combine(v[self.parts[k]])
         return total
 
     def scores_and_combine(self, w: Floats, v: Floats) -> tuple[Floats, Floats]:
@@ -197,9 +198,9 @@ class StoredRows(Rows):
     @cached_property
     def square_norms(self) -> Floats:
         """‖xᵢ‖² of every row."""
-        norms = np.empty(self.n)
-        for here, part in self._all():
-            norms[here] = part.square_norms
+        norms = np.array(self._map("norms", 0, self.n))
+        if zlib.crc32(as_bytes(norms)) != self.about["norms_checksum"]:
+            raise DataError(f"{self.directory}: the norms are damaged, their checksum is wrong; convert the data again")
         return norms
 
     def column_sums(self, weight: Floats, *, power: int = 1, shift: Floats | None = None) -> Floats:
@@ -223,17 +224,18 @@ class StoredRows(Rows):
 
     def _matrix(self, k: int) -> Any:
         """A part as an array or a CSR matrix."""
-        return self._part(k, self._map).X
+        return self._part(k, self._arrays(k, self._map)).X
 
     @cached_property
     def X(self) -> Any:  # noqa: N802  # as in Rows, but mapped when asked for
         """All rows at once, mapped: for what wants any row at any time."""
         for k in range(len(self.stored)):
-            self._part(k, self._map)  # which verifies it
+            self._part(k, self._arrays(k, self._map))  # which verifies it
         x = self._map("x", 0, self.about["reach"][-1])
         if not self.sparse:
             return x.reshape(self.n, self.d)
-        return csr_of(x, self._map("columns", 0, self.nonzeros), _starts(self._map("lengths", 0, self.n)), self.d)
+        columns = self._map("columns", 0, self.nonzeros).astype(np.int32, copy=False)
+        return csr_of(x, columns, _starts(self._map("lengths", 0, self.n)), self.d)
 
     @cached_property
     def core(self) -> _core.Rows:  # type: ignore[override]
@@ -317,6 +319,11 @@ def as_bytes(array: NDArray[Any]) -> memoryview:
     return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
 
 
+def kind_of_columns(d: int) -> str:
+    """The type in which the numbers of d columns are written: what is read from a disk had better be small."""
+    return "<u2" if d <= 1 << 16 else "<i4"
+
+
 def is_large(size: int) -> bool:
     """Whether so many bytes are too many to be at hand at the same time."""
     return size > max(SMALL, SHARE * free_memory())
@@ -369,7 +376,7 @@ def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
 
 def _lengths(about: dict[str, Any]) -> dict[str, int]:
     n, values = about["rows"], about["nonzeros"] if about["sparse"] else about["rows"] * about["columns"]
-    return {"x": values, "columns": about["nonzeros"], "lengths": n, "labels": n, "rows": n}
+    return {"x": values, "columns": about["nonzeros"], "lengths": n, "norms": n, "labels": n, "rows": n}
 
 
 def _complaint(about: dict[str, Any]) -> str:
@@ -380,7 +387,8 @@ def _complaint(about: dict[str, Any]) -> str:
         return "sizes"
     if type(sparse) is not bool or type(about["checksums"]) is not list or about["dtype"] not in ("<f4", "<f8"):
         return "type"
-    arrays = {"x": about["dtype"], "rows": "<i8"} | ({"columns": "<i4", "lengths": "<i8"} if sparse else {})
+    arrays = {"x": about["dtype"], "norms": "<f8", "rows": "<i8"}
+    arrays |= {"columns": kind_of_columns(d), "lengths": "<i8"} if sparse else {}
     if about["arrays"] != (arrays if labels is None else arrays | {"labels": "<i4"}):
         return "arrays"
     ends = (edges, n), (reach, nonzeros if sparse else n * d)
@@ -404,7 +412,7 @@ def _description(directory: Path) -> dict[str, Any]:
             raise ValueError("format")
         version = about["version"]
         if version == VERSION:
-            _ = about["encoding"], about["labels_checksum"]
+            _ = about["encoding"], about["labels_checksum"], about["norms_checksum"]
             if complaint := _complaint(about):
                 raise ValueError(complaint)
     except FileNotFoundError:
@@ -414,6 +422,8 @@ def _description(directory: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise DataError(f"{directory}/store.json: not the description of a store ({error}); convert again") from error
     if version != VERSION:
-        raise DataError(f"{directory}: a store of version {version}, this program knows {VERSION}; update widemargin")
+        newer = isinstance(version, int) and version > VERSION
+        what_to_do = "update widemargin" if newer else "convert the data again"
+        raise DataError(f"{directory}: a store of version {version}, this program knows {VERSION}; {what_to_do}")
     result: dict[str, Any] = about
     return result

@@ -25,7 +25,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from widemargin.data.dataset import DataError, Dataset
-from widemargin.data.store import CHECKED, FORMAT, VERSION, as_bytes, origin_of
+from widemargin.data.rows import Rows
+from widemargin.data.store import CHECKED, FORMAT, VERSION, as_bytes, kind_of_columns, origin_of
 
 try:
     import fcntl
@@ -33,13 +34,13 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 #: Bytes of a part; in memory, one or two are mapped at a time.
-PART = 1 << 25
+PART = 1 << 24
 #: Bytes that are shuffled in memory.
 AT_ONCE = 1 << 26
 #: Files that more are dealt out to, a power of 2.
 HANDS = 64
 #: The files of a store beside its description, and the one that says that it is being written.
-ARRAYS, CLAIM = ("x", "columns", "lengths", "labels", "rows"), "claim"
+ARRAYS, CLAIM = ("x", "columns", "lengths", "norms", "labels", "rows"), "claim"
 #: More labels than this are numbers to be predicted, not classes.
 MOST_LABELS = 100_000
 
@@ -117,7 +118,7 @@ class _Writer:
         self.pending: list[_Deal] = []
         self.dealt = False
         self.edges, self.reach, self.sums = [0], [0], [[0, 0, 0]]
-        self.size = self.written = self.values = self.label_sum = 0
+        self.size = self.written = self.values = self.label_sum = self.norm_sum = 0
         self.files: dict[str, IO[bytes]] = {}
 
     def write(self, blocks: Iterable[Dataset]) -> None:
@@ -142,7 +143,8 @@ class _Writer:
             for file in self.files.values():
                 file.flush()
                 os.fsync(file.fileno())
-        arrays = {"x": self.dtype.str, "labels": "<i4", "rows": "<i8", "columns": "<i4", "lengths": "<i8"}
+        arrays = {"x": self.dtype.str, "norms": "<f8", "labels": "<i4", "rows": "<i8"}
+        arrays |= {"columns": kind_of_columns(self.d), "lengths": "<i8"}
         for name in [*([] if self.sparse else ["columns", "lengths"]), *(["labels"] if self.labels is None else [])]:
             arrays.pop(name)
             (self.directory / name).unlink()
@@ -161,6 +163,7 @@ class _Writer:
             "reach": self.reach,
             "checksums": self.sums,
             "labels_checksum": self.label_sum,
+            "norms_checksum": self.norm_sum,
         }
         with (self.directory / "store.json").open("wb") as file:
             file.write(json.dumps(self.about).encode())
@@ -243,7 +246,9 @@ class _Writer:
             begin = end
 
     def _write(self, deal: _Deal) -> None:
-        arrays = deal.arrays()
+        arrays = deal.arrays() | {"norms": Rows(deal.X).square_norms}
+        if self.sparse:
+            arrays["columns"] = arrays["columns"].astype(kind_of_columns(self.d))
         self.written, self.values = self.written + len(deal.codes), self.values + arrays["x"].size
         for name, array in arrays.items():
             self.files[name].write(as_bytes(array))
@@ -251,6 +256,7 @@ class _Writer:
                 place = CHECKED.index(name)
                 self.sums[-1][place] = zlib.crc32(as_bytes(array), self.sums[-1][place])
         self.label_sum = zlib.crc32(as_bytes(arrays["labels"]), self.label_sum)
+        self.norm_sum = zlib.crc32(as_bytes(arrays["norms"]), self.norm_sum)
 
     def _end_part(self, *, last: bool) -> None:
         self.edges.append(self.written)

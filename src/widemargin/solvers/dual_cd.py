@@ -47,7 +47,7 @@ RETURN = 0.01
 SLOW, AGAIN = 0.03, 30
 #: If rows come part by part, such rows are kept until all parts were seen: up to this share of all non-zeros, at most
 #: so many, and then visited no more often than this.
-KEPT, MOST_KEPT, VISITS = 1 / 24, 1 << 27, 10
+KEPT, MOST_KEPT, VISITS = 1 / 16, 1 << 27, 10
 #: A claim this close to tol is worth a proof, which costs a fraction of a pass.
 NEAR = 0.9
 #: After this many passes' worth of work the solver gives up.
