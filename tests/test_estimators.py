@@ -6,6 +6,8 @@ import pickle
 import subprocess
 import sys
 import warnings
+from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import pandas as pd
@@ -314,6 +316,30 @@ def test_odd_but_valid_input(Estimator):
     assert Estimator().fit([[0.0], [1.0]], [0, 1]).predict([[0.1], [0.9]]).tolist() == [0, 1]
     assert Estimator().fit(X.astype(np.float16), y).coef_.dtype == np.float64
     assert Estimator().fit((X * 10).astype(int), y > 0).predict(X).dtype == bool
+
+
+def exact_objective(X, y, w, b, C):
+    """½‖w‖² + C Σ max(0, 1 − y(w·x + b)), without any rounding."""
+    w, b = [Fraction(one) for one in w], Fraction(b)
+    margins = [Fraction(sign) * (sum(map(mul, w, map(Fraction, x))) + b) for x, sign in zip(X, y, strict=True)]
+    return sum(one * one for one in w) / 2 + Fraction(C) * sum(max(Fraction(0), 1 - m) for m in margins)
+
+
+@pytest.mark.parametrize("shift", [0.0, 10.0, 1e4])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_gap_covers_the_exact_objective(seed, shift):
+    """Rational arithmetic knows the objective at the weights: it is at most the lower bound plus the gap, whatever C."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 3))
+    y = np.where(X @ [1.0, -2.0, 0.5] > 0, 1.0, -1.0)
+    X = X + y[:, None] * [0.05, -0.1, 0.025] + shift
+    for C in np.geomspace(1e2, 1e16, 8):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a gap that rounding keeps open is told
+            svm = LinearSVM(C=C, tol=1e-9).fit(X, y)
+        proof = svm.certificate_
+        exact = exact_objective(X, y, svm.coef_[0], svm.intercept_[0], C)
+        assert exact <= Fraction(proof.dual) + Fraction(proof.gap) * (1 + Fraction(1e-12))
 
 
 @pytest.mark.parametrize("C", np.geomspace(1e4, 1e14, 11))

@@ -208,3 +208,15 @@ def test_the_certificate_of_plain_least_squares_is_a_lower_bound():
     assert plain.certificate.dual <= least * (1 + 1e-12)
     assert plain.certificate.primal == pytest.approx(least, rel=1e-12)
     assert plain.certificate.gap <= 1e-9
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-20, 1e-12, 1.0])
+def test_empty_columns_weigh_nothing(alpha):
+    """Exactly 0, which is best for them, though other columns are nearly dependent."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(40)
+    X = np.column_stack([x, np.zeros(40), x * (1 + 1e-15), rng.standard_normal(40), np.zeros(40)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LeastSquaresClassifier(alpha=alpha).fit(X, np.sign(x + rng.standard_normal(40)))
+    assert model.coef_[0, [1, 4]].tolist() == [0.0, 0.0]

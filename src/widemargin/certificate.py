@@ -164,16 +164,17 @@ def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Flo
 
     of_margins = of_weights = 0.0
     for here in blocks(len(alpha)):
-        lengths, a = np.sqrt(problem.norms[here]), np.abs(alpha[here])
-        pulls = a if problem.hard else np.abs(problem.c[here] * problem.loss.slope(margins[here]))
-        of_margins += inner(pulls, lengths * size + abs(b))
-        of_weights += inner(a, lengths * implied_size + abs(b))
+        rounding, a = problem.rounding_of_margins(size, b, here), np.abs(alpha[here])
+        # A margin just above the kink may be just below it.
+        pulls = a if problem.hard else np.abs(problem.c[here] * problem.loss.slope(margins[here] - rounding))
+        of_margins += inner(pulls, rounding)
+        of_weights += inner(a, problem.rounding_of_margins(implied_size, b, here))
     if not problem.penalised:  # w(α) should be 0; what it is instead may matter to any w of the size of ours
         slip = 2 * implied_size * size
         if slip > SLIP * problem.primal(w, margins):  # and the best w may be far larger
             return np.inf
-        return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights) + slip
-    return 4 * float(np.finfo(np.float64).eps) * (of_margins + of_weights + size**2 + implied_size**2)
+        return of_margins + of_weights + slip
+    return of_margins + of_weights + 4 * float(np.finfo(np.float64).eps) * (size**2 + implied_size**2)
 
 
 def _look_at_rows(

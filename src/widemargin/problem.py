@@ -251,14 +251,21 @@ class Problem:
         if self.hard:
             smallest = float(np.min(self.narrow(margins)))
             return (w / smallest, b / smallest) if smallest > 0 else (w, b)
-        if self.loss.name != "hinge":
+        if self.loss.name != "hinge" or not abs(float(np.min(self.narrow(margins))) - 1) <= HARD_ROUNDING:
             return w, b
-        smallest = float(np.min(self.narrow(margins)))
-        if not 1 - HARD_ROUNDING <= smallest < 1:
-            return w, b
-        stretch = (1 + 16 * float(np.finfo(np.float64).eps)) / smallest  # with room for the rounding of the margins
+        rounding = self.rounding_of_margins(float(np.linalg.norm(w)), b)
+        stretch = 1 / float(np.min(self.narrow(margins - 3 * rounding)))  # what is stretched is rounded too
         longer = inner(w, w) / 2 * (stretch**2 - 1)
-        return (stretch * w, stretch * b) if longer < inner(self.c, self.loss.value(margins)) else (w, b)
+        slacks = inner(self.c, self.loss.value(margins - rounding))
+        return (stretch * w, stretch * b) if longer < slacks else (w, b)
+
+    def rounding_of_margins(self, size: float, b: float, here: slice = slice(None)) -> Floats:
+        """By how much each margin of a w of that size may be off, to first order."""
+        bound = np.sqrt(self.norms[here])
+        bound *= size
+        bound += abs(b)
+        bound *= 4 * float(np.finfo(np.float64).eps)
+        return bound
 
     def feasible(self, alpha: Floats) -> Floats:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.

@@ -207,7 +207,7 @@ class _Loop:
         if self.best is None:
             return False
         proof = self.best.certificate
-        return proof.primal - proof.dual <= proof.rounding and proof.rounding > self.tol * proof.dual > 0
+        return proof.primal - proof.dual <= proof.rounding < np.inf and proof.rounding > self.tol * proof.dual > 0
 
     def _falls_short(self, iterate: Iterate, w: Floats, margins: Floats) -> bool:
         """Whether the primal is too far from what the solver itself takes for the dual.

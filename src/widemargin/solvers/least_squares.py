@@ -105,8 +105,8 @@ class _Equations:
         self.mean_target = (c / total) @ targets if fit_intercept else np.zeros(targets.shape[1])
         self.targets = targets - self.mean_target
         problem = Problem(rows, targets[:, 0], c, squared, fit_intercept)
-        #: Columns that can only have weight 0.
-        self.idle = problem.constant if penalty == 0 else np.zeros(rows.d, dtype=bool)
+        #: Columns that can only have weight 0: with a penalty the empty ones, without it also what a bias does.
+        self.idle = problem.constant if penalty == 0 else np.asarray(rows.column_sums(c) == 0)
 
     def bias(self, w: Floats) -> Floats:
         return np.asarray(self.mean_target - w @ self.mean) if self.fit_intercept else np.zeros(len(w))
