@@ -218,11 +218,20 @@ def test_tables(folder, numbers, answer):
     assert numbers("certify t.safetensors words.csv")["reached"]
 
 
-def test_text_is_read_before_numpy_is_there():
+def test_text_is_read_before_numpy_is_there(folder):
     """What reads the options and parses text needs no NumPy, which is imported meanwhile."""
-    code = "import sys, widemargin.cli.train; from widemargin.data import open; print('numpy' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["False"]
+    code = """
+import sys, widemargin.cli.train
+from widemargin.data import open
+from widemargin.data.streams import Source
+from widemargin.data.svmlight import _Reader
+with Source("heart.svm") as source:
+    reader = _Reader(source, None, "auto", "float64", 2, None)
+    assert list(reader.feed(whole=True))
+print("numpy" in sys.modules, len(reader.take().y))
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "270"]
 
 
 def test_exit_codes(folder, answer, numbers):

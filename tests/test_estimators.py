@@ -328,7 +328,7 @@ def exact_objective(X, y, w, b, C):
 @pytest.mark.parametrize("shift", [0.0, 10.0, 1e4])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_gap_covers_the_exact_objective(seed, shift):
-    """Rational arithmetic knows the objective at the weights: it is at most the lower bound plus the gap, whatever C."""
+    """Rational arithmetic knows the objective at the weights: at most the lower bound plus the gap, whatever C."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((30, 3))
     y = np.where(X @ [1.0, -2.0, 0.5] > 0, 1.0, -1.0)

@@ -78,7 +78,7 @@ def test_a_stopped_run_goes_on_to_the_same_model(place, by, strike):
             # Done or stopped. Stopped in the middle of some imports, Python ends itself by SIGINT in spite of the exit
             # code, which a shell reports as 130 too. Once all is written, it may be struck on its way out.
             assert code in (0, 130, -signal.SIGINT) or (code == -by and model.exists()), said
-    assert state.exists() == (code != 0)  # unless it was done before the second strike
+    assert state.exists() or model.exists()  # unless it was done before the second strike
     assert finish(train(place, name)) == (0, "")
     assert model.read_bytes() == whole
     assert not (place / f"{name}.state").exists()

@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from oracles import make_problem, noisy, text_like
 from widemargin import MIRA, LinearSVM, LogisticRegression, Perceptron
 from widemargin.certificate import certify
-from widemargin.data import Rows, memory, store, store_writer
+from widemargin.cli import main
+from widemargin.data import Rows, machine, save, store, store_writer
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.kept_rows import KeptRows
 from widemargin.losses import LOSSES
@@ -271,11 +272,11 @@ def test_free_memory_heeds_control_groups(tmp_path, monkeypatch, groups, name, l
     (tmp_path / "cgroup").write_text(groups)
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text(limit + "\n")
-    monkeypatch.setattr(memory, "INFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(machine, "INFO", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "GROUPS", tmp_path / "cgroup")
     limits = {"": (tmp_path / "v2", "memory.max"), "memory": (tmp_path / "v1", "memory.limit_in_bytes")}
-    monkeypatch.setattr(memory, "LIMITS", limits)
-    assert memory.free_memory() == free
+    monkeypatch.setattr(machine, "LIMITS", limits)
+    assert machine.free_memory() == free
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 900])
@@ -473,11 +474,31 @@ def test_damaged_norms_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("d", "kind"), [(1 << 16, "<u2"), ((1 << 16) + 1, "<i4")])
-def test_columns_take_as_many_bits_as_they_need(tmp_path, d, kind):
-    """The last column comes back from either side of the edge."""
-    X = sp.csr_array((np.ones(3), ([0, 1, 1], [0, 5, d - 1])), shape=(2, d))
-    store_writer.write_store(tmp_path / "s", blocks(X, np.array([0, 1])))
+def test_columns_take_as_many_bits_as_they_need(tmp_path, monkeypatch, d, kind):
+    """The last column, which only the last block has, comes back from either side of the edge."""
+    monkeypatch.setattr(store_writer, "PART", 100)
+    monkeypatch.setattr(store_writer, "AT_ONCE", 200)
+    early, late = sp.random_array((40, 50), density=0.2, rng=0, format="csr"), sp.csr_array(([1.0], ([0], [d - 1])))
+    blocks = [Dataset(early, np.arange(40) % 2, source="memory"), Dataset(late, np.ones(1, int), source="memory")]
+    store_writer.write_store(tmp_path / "s", blocks)
     found = store.open_store(tmp_path / "s")
     assert found.X.about["arrays"]["columns"] == kind
-    for rows in (found.X.divided(True), found.X.divided(False)):
-        np.testing.assert_array_equal(rows.combine(np.ones(2)), X.sum(axis=0))
+    assert [len(found.X.divided(in_parts).parts) > 1 for in_parts in (True, False)] == [True, False]
+    for in_parts in (True, False):
+        sums = found.X.divided(in_parts).combine(np.ones(41))
+        np.testing.assert_allclose(sums[:50], early.sum(axis=0), rtol=1e-14)
+        assert (len(sums), sums[-1], sums[50:-1].any()) == (d, 1.0, False)
+
+
+def test_an_older_store_is_made_anew(tmp_path, capsys):
+    """As `convert` is told to do, and as `train --cache` does by itself."""
+    X, y = text_like(100)
+    save(tmp_path / "x.svm", X, y)
+    target = tmp_path / "x.store"
+    for command in (["convert", tmp_path / "x.svm", target], ["train", tmp_path / "x.svm", "--cache", target]):
+        store_writer.write_store(target, blocks(*DATA["sparse"]))
+        about = json.loads((target / "store.json").read_text())
+        (target / "store.json").write_text(json.dumps({**about, "version": 1}))
+        options = ["-o", tmp_path / "m.safetensors"] if command[0] == "train" else []
+        assert main([str(word) for word in command + options]) == 0
+        assert store.open_store(target).X.n == 100

@@ -20,7 +20,7 @@ from widemargin import training
 from widemargin.certificate import Certificate, Certificates, InseparableError, SeparableError
 from widemargin.data import Rows
 from widemargin.data.labels import distinct
-from widemargin.data.memory import cores_at_hand
+from widemargin.data.machine import cores_at_hand
 from widemargin.losses import LOSSES
 from widemargin.problem import Problem
 from widemargin.progress import ProgressLine

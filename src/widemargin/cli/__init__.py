@@ -36,7 +36,8 @@ EXTRAS = {"rich": "cli", "safetensors": "cli", "matplotlib": "plots", "pyarrow":
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; its exit code."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin on the cores that our own need
+    if arguments is None:  # this is the command: BLAS's threads would spin on the cores that our own need
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with handled(_interrupt, signal.SIGTERM), warnings.catch_warnings():
             words = sys.argv[1:] if arguments is None else list(arguments)

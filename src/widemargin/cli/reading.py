@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import whole
 from widemargin.data.files import FORMATS, is_svmlight
-from widemargin.data.memory import SHARE
+from widemargin.data.machine import SHARE
 from widemargin.data.streams import COMPRESSED
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def fingerprint(path: str) -> dict[str, Any]:
 
 
 def _too_large(path: str) -> bool:
-    from widemargin.data.memory import free_memory
+    from widemargin.data.machine import free_memory
 
     if not os.path.isfile(path):
         return False

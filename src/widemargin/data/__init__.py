@@ -23,3 +23,7 @@ def __getattr__(name: str) -> object:
     from widemargin.data.rows import Rows
 
     return Rows
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -17,8 +17,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from widemargin.data.dataset import Dataset
 from widemargin.data.errors import DataError, because
+from widemargin.data.rows import as_csr
 from widemargin.data.streams import aside
-from widemargin.data.svmlight_writer import as_csr
 
 
 def labels_beside(path: Path) -> Path:

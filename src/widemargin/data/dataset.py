@@ -10,9 +10,9 @@ from widemargin.data.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["DataError", "Dataset", "stack"]
+__all__ = ["DataError", "Dataset", "checked_dtype", "stack"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,18 @@ class Dataset:
         qid = None if self.qid is None else self.qid[begin:end]
         X = getattr(self.X, "X", self.X)
         return Dataset(X[begin:end], y, self.names, self.encoding, qid, self.source, self.zero_based)
+
+
+def checked_dtype(source: str, dtype: DTypeLike) -> str:
+    """The name of a type that numbers may have here; NumPy is not asked if it is a name already."""
+    if dtype in ("float32", "float64"):
+        return str(dtype)
+    import numpy as np
+
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise DataError.at(source, f"dtype={kind}", "use float64 or float32")
+    return kind.name
 
 
 def stack(parts: list[Any]) -> Any:

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from widemargin.data.dataset import Dataset
+from widemargin.data.dataset import Dataset, checked_dtype
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import DataError
+from widemargin.data.machine import count_threads
 from widemargin.data.streams import COMPRESSED, Source
-from widemargin.data.svmlight import ZeroBased, count_threads, name_of, read_svmlight, stream_svmlight
+from widemargin.data.svmlight import ZeroBased, read_svmlight, stream_svmlight
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,7 +104,7 @@ def open(
     else:
         from widemargin.data.arrays import read_npy, read_npz
 
-        _check_dtype(path, dtype)
+        checked_dtype(os.fspath(path), dtype)
         data = (read_npy if form == "npy" else read_npz)(Path(path), dtype=dtype)
         if progress is not None:
             progress(size := os.path.getsize(path), size)
@@ -155,7 +156,7 @@ def _stream_arrays(path: Path, form: str, rows: int, dtype: DTypeLike, progress:
 
     from widemargin.data.arrays import read_npy
 
-    _check_dtype(path, dtype)
+    checked_dtype(os.fspath(path), dtype)
     data = read_npy(path, mapped=True) if form == "npy" else open(path, dtype=dtype)
     n = data.X.shape[0]
     for begin in range(0, n, rows):
@@ -289,11 +290,6 @@ def _sniff(source: PathLike | IO[bytes], has_encoding: bool) -> str:
     pairs = line.partition(b"#")[0].split()[1:]
     looks_like_pairs = bool(pairs) and all(re.match(rb"(\d+|qid):", token) for token in pairs)
     return "csv" if re.search(rb"[,;\t]", line.strip()) and not looks_like_pairs else "svmlight"
-
-
-def _check_dtype(path: PathLike, dtype: DTypeLike) -> None:
-    if (kind := name_of(dtype)) not in ("float32", "float64"):
-        raise DataError.at(os.fspath(path), f"dtype={kind}", "use float64 or float32")
 
 
 def _check_width(data: Dataset, n_features: int | None) -> Dataset:

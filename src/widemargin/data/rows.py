@@ -140,6 +140,19 @@ def csr_of(x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int)
     return matrix
 
 
+def as_csr(X: Any) -> Any:
+    """X as a CSR array of floats whose indices rise within each row; the same arrays if they do already."""
+    from scipy.sparse import csr_array
+
+    rows = csr_array(X)
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float64)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
 def _worth(threads: int, numbers: int) -> int:
     """As many threads as pay: waking one takes as long as reading a few ten thousand numbers."""
     return threads if numbers >= 250_000 else 1

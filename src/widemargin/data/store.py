@@ -9,8 +9,8 @@ A directory of plain arrays, mapped as a whole or read part by part, and `store.
     labels   a number per row, the place of its label in the description; where there are labels
     rows     the row of the input that each row was
 
-Rows are shuffled once, when they are written. They lie in parts of some 16 MB, each with checksums that are verified
-when it is first read.
+Rows are shuffled once, when they are written. They lie in parts of some 16 MB of memory, each with
+checksums that are verified when it is first read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from widemargin import _core
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.encoding import Encoding
 from widemargin.data.errors import because
-from widemargin.data.memory import SHARE, free_memory
+from widemargin.data.machine import SHARE, free_memory
 from widemargin.data.rows import CsrRows, Rows, csr_of
 
 Floats = NDArray[np.float64]
@@ -59,7 +59,7 @@ class StoredRows(Rows):
         self.dtype = np.dtype(about["dtype"])
         self.threads, self.sparse = threads, about["sparse"]
         self.verified: set[int] = set()
-        self.in_parts = is_large(self._bytes)
+        self.in_parts = is_large(self._bytes + (2 * self.nonzeros if self._short_columns else 0))
 
     @cached_property
     def stored(self) -> tuple[slice, ...]:
@@ -70,6 +70,11 @@ class StoredRows(Rows):
     def parts(self) -> tuple[slice, ...]:
         """The stretches of rows that are at hand together: the parts of the store or, if it is not large, all rows."""
         return self.stored if self.in_parts else (slice(0, self.n),)
+
+    @property
+    def _short_columns(self) -> bool:
+        """Whether columns are of 16 bits, and twice that in memory."""
+        return bool(self.sparse and self.about["arrays"]["columns"] == "<u2")
 
     @property
     def _bytes(self) -> int:
@@ -228,13 +233,13 @@ class StoredRows(Rows):
 
     @cached_property
     def X(self) -> Any:  # noqa: N802  # as in Rows, but mapped when asked for
-        """All rows at once, mapped: for what wants any row at any time."""
+        """All rows at once, mapped but for columns of 16 bits: for what wants any row at any time."""
         for k in range(len(self.stored)):
             self._part(k, self._arrays(k, self._map))  # which verifies it
         x = self._map("x", 0, self.about["reach"][-1])
         if not self.sparse:
             return x.reshape(self.n, self.d)
-        columns = self._map("columns", 0, self.nonzeros).astype(np.int32, copy=False)
+        columns = self.files.wide_columns if self._short_columns else self._map("columns", 0, self.nonzeros)
         return csr_of(x, columns, _starts(self._map("lengths", 0, self.n)), self.d)
 
     @cached_property
@@ -286,6 +291,14 @@ class _Files:
             self.pass_by_the_cache(False)
             return os.preadv(self.of[name], [into], at)
 
+    @cached_property
+    def wide_columns(self) -> NDArray[np.int32]:
+        """Columns of 16 bits, as the kernels take them; once for all who share these files."""
+        if not self.size("columns"):
+            return np.empty(0, np.int32)
+        with mmap.mmap(self.of["columns"], 0, access=mmap.ACCESS_READ) as window:
+            return np.array(memoryview(window).cast("H"), np.int32)
+
     def size(self, name: str) -> int:
         """Bytes, −1 if it is not there."""
         return os.fstat(self.of[name]).st_size if name in self.of else -1
@@ -335,8 +348,9 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 
 
 def origin_of(path: str | os.PathLike[str]) -> Any:
-    """What a store says it was made from."""
-    return _description(Path(path)).get("origin")
+    """What a store says it was made from; None if it is one of another version, which had better be made anew."""
+    about = _said_of_itself(Path(path))
+    return about.get("origin") if about["version"] == VERSION else None
 
 
 def order_of(path: str | os.PathLike[str]) -> NDArray[np.int64]:
@@ -406,12 +420,22 @@ def _complaint(about: dict[str, Any]) -> str:
 
 
 def _description(directory: Path) -> dict[str, Any]:
+    """What a store says of itself, if that may be relied on."""
+    about = _said_of_itself(directory)
+    if (version := about["version"]) != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        what_to_do = "update widemargin" if newer else "convert the data again"
+        raise DataError(f"{directory}: a store of version {version}, this program knows {VERSION}; {what_to_do}")
+    return about
+
+
+def _said_of_itself(directory: Path) -> dict[str, Any]:
+    """The description of a store of any version."""
     try:
-        about = json.loads((directory / "store.json").read_text())
+        about: dict[str, Any] = json.loads((directory / "store.json").read_text())
         if about["format"] != FORMAT:
             raise ValueError("format")
-        version = about["version"]
-        if version == VERSION:
+        if about["version"] == VERSION:
             _ = about["encoding"], about["labels_checksum"], about["norms_checksum"]
             if complaint := _complaint(about):
                 raise ValueError(complaint)
@@ -421,9 +445,4 @@ def _description(directory: Path) -> dict[str, Any]:
         raise DataError.at(f"{directory}/store.json", *because(error)) from error
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise DataError(f"{directory}/store.json: not the description of a store ({error}); convert again") from error
-    if version != VERSION:
-        newer = isinstance(version, int) and version > VERSION
-        what_to_do = "update widemargin" if newer else "convert the data again"
-        raise DataError(f"{directory}: a store of version {version}, this program knows {VERSION}; {what_to_do}")
-    result: dict[str, Any] = about
-    return result
+    return about

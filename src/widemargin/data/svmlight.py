@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from widemargin import _core
+from widemargin.data.dataset import checked_dtype
 from widemargin.data.errors import DataError, quote
-from widemargin.data.memory import cores_at_hand
+from widemargin.data.machine import count_threads
 from widemargin.data.streams import Source, magic
 
 if TYPE_CHECKING:
@@ -155,9 +156,7 @@ class _Reader:
             raise DataError.at(source.name, f"n_features={n_features}", "give the number of columns, at least 1")
         if zero_based not in (True, False, "auto"):
             raise DataError.at(source.name, f"zero_based={zero_based!r}", "give True, False or 'auto'")
-        kind = name_of(dtype)
-        if kind not in ("float32", "float64"):
-            raise DataError.at(source.name, f"dtype={kind}", "use float64 or float32")
+        kind = checked_dtype(source.name, dtype)
         if source.kind is not None and not source.compressed:
             raise _looks_like(source.name, source.kind)
         self.source, self.n_features, self.zero_based, self.progress = source, n_features, zero_based, progress
@@ -284,20 +283,3 @@ def _looks_like(name: str, kind: str) -> DataError:
     return DataError.at(
         name, f"the file is not text but looks like {kind}", "name it by its format, or give text", line=1
     )
-
-
-def name_of(dtype: DTypeLike) -> str:
-    """As NumPy calls it."""
-    if dtype in ("float32", "float64"):
-        return str(dtype)
-    import numpy as np
-
-    return np.dtype(dtype).name
-
-
-def count_threads(threads: int) -> int:
-    """As many as asked for; for 0, one for each core that this process may use."""
-    cores = cores_at_hand()
-    if threads < 0:
-        raise DataError.at("threads", f"{threads} threads", "give a number of at least 1, or 0 for all cores")
-    return min(threads, 4 * cores) or cores

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from widemargin import _core
 from widemargin.data.errors import DataError, quote
+from widemargin.data.rows import as_csr
 from widemargin.data.streams import written
 
 #: Non-zeros formatted at a time.
@@ -78,16 +79,3 @@ def _spans(X: Any) -> Iterator[tuple[int, int]]:
     cuts = np.flatnonzero(np.diff(np.asarray(sizes, dtype=np.int64) // WRITTEN_AT_ONCE, prepend=-1)).tolist()
     cuts = sorted({*cuts, *range(0, n, WRITTEN_AT_ONCE), n})
     return pairwise(cuts)
-
-
-def as_csr(X: Any) -> Any:
-    """X as a CSR array of floats whose indices rise within each row; the same arrays if they do already."""
-    from scipy.sparse import csr_array
-
-    rows = csr_array(X)
-    if rows.dtype not in (np.float32, np.float64):
-        rows = rows.astype(np.float64)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.data.dataset import Dataset, stack
+from widemargin.data.dataset import Dataset, checked_dtype, stack
 from widemargin.data.encoding import Column, Encoding, listed
 from widemargin.data.errors import DataError, quote
 from widemargin.data.table_files import Table, is_number
@@ -179,9 +179,8 @@ class Encoder:
     """Applies an encoding to the batches of a table that may have its columns in another order."""
 
     def __init__(self, table: Table, encoding: Encoding, label: str | int | None, dtype: DTypeLike) -> None:
-        self.table, self.arrow, self.encoding, self.dtype = table, table.arrow, encoding, np.dtype(dtype)
-        if self.dtype not in (np.float32, np.float64):
-            raise DataError.at(table.source, f"dtype={self.dtype}", "use float64 or float32")
+        self.table, self.arrow, self.encoding = table, table.arrow, encoding
+        self.dtype = np.dtype(checked_dtype(table.source, dtype))
         inputs = [column.name for column in encoding.columns]
         if not encoding.header and encoding.label is not None and len(table.names) == len(inputs):
             table.names = tuple(inputs)  # without names, and without the label: the columns are those left

@@ -197,7 +197,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
     Team team(std::min(pass.threads, 2));
     const int threads = team.size();
     std::array<Shard, 2> shards;
-    double* const room = work.shards.of<double>(6 * d);
+    double* const room = work.shards.of<double>((4 + threads) * d);
     for (int k = 0; k < 2; ++k) {
         Shard& shard = shards[static_cast<std::size_t>(k)];
         shard.w = room + k * d, shard.next = room + (2 + k) * d;

@@ -37,8 +37,9 @@ BLOCK, BLOCKS = 16, 2000
 MANY = 250_000
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
 MERGE, BETWEEN = 4, 10_000
-#: αᵢ at a bound is left out of the next passes if its gradient is beyond a share of the largest that this pass met: of
-#: BOLD as long as the relative gap is above ROUGH, of SHY from then on.
+#: αᵢ at a bound is left out of the next passes if its gradient is beyond a share of the largest that the last one met:
+#: of BOLD as long as the relative gap is above ROUGH, of SHY from then on. (Passes over few rows that the kernel goes
+#: on with by itself are shyer: all of the largest.)
 ROUGH, BOLD, SHY = 0.03, 0.1, 0.5
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
 RETURN = 0.01
@@ -48,7 +49,7 @@ SLOW, AGAIN = 0.03, 30
 #: If rows come part by part, such rows are kept until all parts were seen: up to this share of all non-zeros, at most
 #: so many, and then visited no more often than this.
 KEPT, MOST_KEPT, VISITS = 1 / 16, 1 << 27, 10
-#: A claim this close to tol is worth a proof, which costs a fraction of a pass.
+#: A claim this close to tol is worth a proof, which costs less than a pass.
 NEAR = 0.9
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
@@ -205,16 +206,16 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         at.before = before / at.dual if before and at.dual > 0 else at.before
         # The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
         fall = min(1.0, max(0.1, claim / at.before)) if 0 < at.before < np.inf and at.trusted else 1.0
-        now = NEAR * claim * fall
-        at.before = claim
-        if now <= tol and at.unseen:  # the proof begins with it
+        now, at.before = claim * fall, claim
+        near = now if several else NEAR * now
+        if near <= tol and at.unseen:  # the proof begins with it
             at.dual, at.unseen = _dual(problem, at.alpha, at.w), 0
         share = BOLD if claim > ROUGH else SHY
         at.above = share * largest if largest > 0 else np.inf
         at.below = share * smallest if smallest < 0 else -np.inf
         if at.whole:
             at.whole_claim = claim
-        at.whole = now <= at.tol or claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
+        at.whole = near <= at.tol or claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
         if at.whole:  # the caller was not content, or the rows in play are solved far better than the others may be
             all_play()
         if claim <= at.tol:
@@ -222,7 +223,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         elif now <= at.tol:
             at.trusted = False
         hopeless = problem.hard and at.iteration % 64 == 0 and problem.hulls_seem_to_meet(at.alpha, at.w)
-        shown = at.dual + abs(gap), at.dual, now, playing, at.iteration
+        shown = at.dual + abs(gap), at.dual, near, playing, at.iteration
         yield Iterate(at.w, at.b, at.alpha, *shown, visits=visits, inseparable=hopeless, improving=True, state=state)
     if resumed and at.iteration == resumed:  # it had come to its end: once more where it ended
         yield Iterate(at.w, at.b, at.alpha, np.inf, at.dual, np.inf, len(live), at.iteration, state=state)

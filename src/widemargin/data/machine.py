@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from widemargin.data.errors import DataError
+
 #: Of the free memory, data that are held whole may take this share.
 SHARE = 0.5
 
@@ -25,6 +27,14 @@ def free_memory() -> float:
 def cores_at_hand() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def count_threads(threads: int) -> int:
+    """As many as asked for; for 0, one for each core that this process may use."""
+    cores = cores_at_hand()
+    if threads < 0:
+        raise DataError.at("threads", f"{threads} threads", "give a number of at least 1, or 0 for all cores")
+    return min(threads, 4 * cores) or cores
 
 
 def _left() -> Iterator[int]:
