@@ -449,25 +449,30 @@ MISTAKES = {
     ),
     # stores
     "a newer store": Mistake("train bad.store", r"bad.store: a store of version 99, .*; update", store(version=99)),
+    "a cache that is a store of its own": Mistake(
+        "train heart.svm --cache heart.store", r"heart.store: a store that was not made by --cache; choose another name"
+    ),
     "a store of something else": Mistake(
-        "info bad.store", r"bad.store/store.json: not the .*; convert", store(format="x")
+        "info bad.store", r"bad.store/store.json: not the .*; remove it and convert", store(format="x")
     ),
     "a store of odd types": Mistake(
-        "info bad.store", r"bad.store/store.json: not .*; convert", store(arrays={"x": "?!"})
+        "info bad.store", r"bad.store/store.json: not .*; remove it and convert", store(arrays={"x": "?!"})
     ),
     "a store with an array outside": Mistake(
         "info bad.store",
-        r"bad.store/store.json: not .*; convert",
+        r"bad.store/store.json: not .*; remove it and convert",
         store(arrays={"x": "<f8", "rows": "<i8", "../y": "<i4"}),
     ),
     "a store with a damaged array": Mistake(
-        "train bad.store", r"bad.store: part 0 is damaged, .*; convert the data again", damaged("x", flipped)
+        "train bad.store", r"bad.store: part 0 is damaged, .*; remove it", damaged("x", flipped)
     ),
     "a store with damaged labels": Mistake(
-        "train bad.store", r"bad.store: the labels are damaged, .*; convert the data again", damaged("labels", flipped)
+        "train bad.store", r"bad.store: the labels are damaged, .*; remove it", damaged("labels", flipped)
     ),
     "a store with an array cut short": Mistake(
-        "evaluate heart.safetensors bad.store", r"bad.store: columns is missing or .*; convert", damaged("columns", cut)
+        "evaluate heart.safetensors bad.store",
+        r"bad.store: columns is missing or .*; remove it and convert",
+        damaged("columns", cut),
     ),
     "a cache over a directory of mine": Mistake(
         "train heart.svm --cache folder", r"folder: exists and is no store; choose another name", directory("folder")

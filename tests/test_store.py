@@ -35,6 +35,11 @@ def _small_parts(monkeypatch):
     monkeypatch.setattr(store_writer, "AT_ONCE", 50_000)
 
 
+def sign(directory, about):
+    """Another description, with the right checksum."""
+    (directory / "store.json").write_text(json.dumps({**about, "signature": store.signature(about)}))
+
+
 def blocks(X, y, size=100):
     """The rows, some at a time."""
     for begin in range(0, X.shape[0], size):
@@ -279,14 +284,28 @@ def test_free_memory_heeds_control_groups(tmp_path, monkeypatch, groups, name, l
     assert machine.free_memory() == free
 
 
+@pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("wrong", [0, -1, 900])
-def test_an_order_that_is_none_is_refused(tmp_path, wrong):
-    """Row numbers twice, or of no row: predictions would come out in a wrong order."""
+def test_an_order_that_is_none_is_refused(tmp_path, wrong, signed):
+    """Row numbers twice, or of no row: predictions would come out in a wrong order, even if the checksum is right."""
     store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
     order = np.fromfile(tmp_path / "s" / "rows", np.int64)
     order[np.flatnonzero(order)[0]] = wrong
     order.tofile(tmp_path / "s" / "rows")
-    with pytest.raises(DataError, match=r"the order of the rows is damaged; convert"):
+    if signed:
+        about = json.loads((tmp_path / "s" / "store.json").read_text())
+        sign(tmp_path / "s", about | {"rows_checksum": zlib.crc32(order.tobytes())})
+    with pytest.raises(DataError, match=r"the order of the rows is damaged; remove it and convert"):
+        store.order_of(tmp_path / "s")
+
+
+def test_rows_that_changed_places_are_refused(tmp_path):
+    """An order that is one, but not that of the store."""
+    store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
+    order = np.fromfile(tmp_path / "s" / "rows", np.int64)
+    order[[0, 1]] = order[[1, 0]]
+    order.tofile(tmp_path / "s" / "rows")
+    with pytest.raises(DataError, match="the order of the rows is damaged"):
         store.order_of(tmp_path / "s")
 
 
@@ -318,7 +337,7 @@ def test_impossible_columns_are_refused(tmp_path):
     store_writer.write_store(tmp_path / "s", blocks(*DATA["sparse"]))
     about = json.loads((tmp_path / "s" / "store.json").read_text())
     about["columns"] = 3
-    (tmp_path / "s" / "store.json").write_text(json.dumps(about))
+    sign(tmp_path / "s", about)
     with pytest.raises(DataError, match="impossible columns"):
         store.open_store(tmp_path / "s").X.scores(np.zeros(3))
 
@@ -327,7 +346,7 @@ def test_impossible_columns_are_refused(tmp_path):
     ("change", "message"),
     [
         ({"version": 3}, "a store of version 3, this program knows 2; update widemargin"),
-        ({"version": 1}, "a store of version 1, this program knows 2; convert the data again"),
+        ({"version": 1}, "a store of version 1, this program knows 2; remove it and convert the data again"),
         ({"format": "cake"}, "not the description of a store"),
         ({"rows": 10}, "not the description of a store"),
         ({"edges": 5}, "not the description of a store"),
@@ -336,6 +355,7 @@ def test_impossible_columns_are_refused(tmp_path):
         ({"labels": [{}]}, r"not the description of a store \(labels\)"),
         ({"names": ["a"]}, r"not the description of a store \(names\)"),
         ({"checksums": {"a": None}}, r"not the description of a store \(type\)"),
+        ({"zero_based": True}, r"not the description of a store \(checksum\); remove it and convert the data again"),
     ],
 )
 def test_a_wrong_description_is_refused(tmp_path, change, message):
@@ -434,7 +454,7 @@ def test_lengths_that_wrap_around_are_refused(tmp_path):
     lengths[0] += 1 << 32
     lengths.tofile(tmp_path / "s" / "lengths")
     about["checksums"][0][2] = zlib.crc32(lengths[: about["edges"][1]].tobytes())
-    (tmp_path / "s" / "store.json").write_text(json.dumps(about))
+    sign(tmp_path / "s", about)
     with pytest.raises(DataError, match="impossible columns"):
         _ = store.open_store(tmp_path / "s").X.X
 
@@ -496,7 +516,7 @@ def test_an_older_store_is_made_anew(tmp_path, capsys):
     save(tmp_path / "x.svm", X, y)
     target = tmp_path / "x.store"
     for command in (["convert", tmp_path / "x.svm", target], ["train", tmp_path / "x.svm", "--cache", target]):
-        store_writer.write_store(target, blocks(*DATA["sparse"]))
+        store_writer.write_store(target, blocks(*DATA["sparse"]), origin={"bytes": 1})
         about = json.loads((target / "store.json").read_text())
         (target / "store.json").write_text(json.dumps({**about, "version": 1}))
         options = ["-o", tmp_path / "m.safetensors"] if command[0] == "train" else []

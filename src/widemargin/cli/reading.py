@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from widemargin.cli.screen import note, reading_bar
 from widemargin.cli.text import whole
+from widemargin.data.errors import quote
 from widemargin.data.files import FORMATS, is_svmlight
 from widemargin.data.machine import SHARE
 from widemargin.data.streams import COMPRESSED
@@ -204,11 +205,17 @@ def store(path: str, target: Path, options: argparse.Namespace, origin: dict[str
 
 
 def _cached(path: str, target: Path, options: argparse.Namespace) -> Path:
-    """The store of a file, made anew if the file has changed since."""
+    """The store of a file, made anew if the file has changed since; no other store is touched."""
+    from widemargin.data import DataError
     from widemargin.data.store import is_store, origin_of
 
-    origin = fingerprint(path) | {"label": options.label, "zero_based": options.zero_based}
-    if not is_store(target) or origin_of(target) != origin:
+    name = Path(path).name
+    origin = fingerprint(path) | {"name": name, "label": options.label, "zero_based": options.zero_based}
+    before = origin_of(target) if is_store(target) else {}
+    if before is None or before.get("name", name) != name:
+        whose = "that was not made by --cache" if before is None else f"of {quote(before['name'])}"
+        raise DataError.at(str(target), f"a store {whose}", "choose another name for the cache, or remove it")
+    if before != origin:
         store(path, target, options, origin)
     return target
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class DataError(ValueError):
     """Data that cannot be used, or an option that means nothing to them: one line, `where: what; what to do`."""
@@ -35,6 +37,8 @@ def quote(text: str | bytes) -> str:
 
 def because(error: OSError) -> tuple[str, str]:
     """What went wrong with a file, in the system's words, and what to do about it."""
+    if error.errno == errno.ENOMEM:
+        return "not enough memory for it", "free some, or allow the process more"
     advice = {
         FileNotFoundError: "check the path",
         PermissionError: "ask for the right to read it, or copy it",

@@ -46,6 +46,8 @@ FORMAT, VERSION = "widemargin store", 2
 SMALL = 1 << 28
 #: What is read straight from the disk begins at a multiple of this, in the file and in memory.
 PAGE = mmap.ALLOCATIONGRANULARITY
+#: What to do about a store that cannot be used; one that --cache made comes back by itself.
+ANEW = "remove it and convert the data again"
 #: The arrays that have checksums.
 CHECKED = ("x", "columns", "lengths")
 
@@ -112,7 +114,7 @@ class StoredRows(Rows):
         first = k not in self.verified
         # The kernels trust what they read: a part that is not what was written is not read.
         if first and [zlib.crc32(as_bytes(array)) for array in arrays] != self.about["checksums"][k]:
-            raise DataError(f"{self.directory}: part {k} is damaged, its checksum is wrong; convert the data again")
+            raise damaged(self.directory, f"part {k} is damaged, its checksum is wrong")
         if not self.sparse:
             self.verified.add(k)
             return Rows(arrays[0].reshape(-1, self.d), self.threads)
@@ -122,7 +124,7 @@ class StoredRows(Rows):
         sound = not first or (int(lengths.min(initial=0)) >= 0 and starts[-1] == len(x))
         starts = starts.astype(kind, copy=False)
         if not sound or (first and not all(_core.check_order(columns, starts, self.d, self.threads))):
-            raise DataError(f"{self.directory}: part {k} has impossible columns; convert the data again")
+            raise damaged(self.directory, f"part {k} has impossible columns")
         self.verified.add(k)
         return CsrRows(x, columns, starts, self.d, self.threads)
 
@@ -142,7 +144,7 @@ class StoredRows(Rows):
         while at < needed:
             got = self.files.read(name, into[at:], first + at)
             if not got:
-                raise DataError(f"{self.directory}: {name} has become shorter; convert the data again")
+                raise damaged(self.directory, f"{name} has become shorter")
             at += got
         return np.frombuffer(into, dtype, end - begin, offset)
 
@@ -205,7 +207,7 @@ class StoredRows(Rows):
         """‖xᵢ‖² of every row."""
         norms = np.array(self._map("norms", 0, self.n))
         if zlib.crc32(as_bytes(norms)) != self.about["norms_checksum"]:
-            raise DataError(f"{self.directory}: the norms are damaged, their checksum is wrong; convert the data again")
+            raise damaged(self.directory, "the norms are damaged, their checksum is wrong")
         return norms
 
     def column_sums(self, weight: Floats, *, power: int = 1, shift: Floats | None = None) -> Floats:
@@ -321,6 +323,11 @@ class _Room:
         return memoryview(self.of[name])[:size]
 
 
+def damaged(place: str | os.PathLike[str], what: str) -> DataError:
+    """What is said of a store that is not as it was written."""
+    return DataError(f"{place}: {what}; {ANEW}")
+
+
 def _starts(lengths: NDArray[Any]) -> NDArray[np.int64]:
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
@@ -348,17 +355,19 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 
 
 def origin_of(path: str | os.PathLike[str]) -> Any:
-    """What a store says it was made from; None if it is one of another version, which had better be made anew."""
+    """What a store says it was made from, None if it does not; one of another version had better be made anew."""
     about = _said_of_itself(Path(path))
-    return about.get("origin") if about["version"] == VERSION else None
+    return {} if about.get("origin") and about["version"] != VERSION else about.get("origin")
 
 
 def order_of(path: str | os.PathLike[str]) -> NDArray[np.int64]:
     """The row of the input that each row of a store was."""
     rows: StoredRows = open_store(path).X
     order = rows._map("rows", 0, rows.n)
-    if order.min(initial=0) < 0 or order.max(initial=-1) >= rows.n or (np.bincount(order, minlength=rows.n) != 1).any():
-        raise DataError(f"{path}: the order of the rows is damaged; convert the data again")
+    sound = zlib.crc32(as_bytes(order)) == rows.about["rows_checksum"]
+    inside = 0 <= int(order.min(initial=0)) <= int(order.max(initial=0)) < max(rows.n, 1)
+    if not sound or not inside or (np.bincount(order, minlength=rows.n) != 1).any():
+        raise damaged(path, "the order of the rows is damaged")
     return order
 
 
@@ -375,13 +384,13 @@ def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
     files = _Files(directory, about["arrays"])
     for name, dtype in about["arrays"].items():
         if files.size(name) != _lengths(about)[name] * np.dtype(dtype).itemsize:
-            raise DataError(f"{directory}: {name} is missing or of the wrong size; convert the data again")
+            raise damaged(directory, f"{name} is missing or of the wrong size")
     rows, labels = StoredRows(files, about, threads), None
     if about["labels"] is not None:
         codes = rows._map("labels", 0, rows.n)
         sound = zlib.crc32(as_bytes(codes)) == about["labels_checksum"]
         if not sound or not 0 <= int(codes.min(initial=0)) <= int(codes.max(initial=0)) < len(about["labels"]):
-            raise DataError(f"{directory}: the labels are damaged, their checksum is wrong; convert the data again")
+            raise damaged(directory, "the labels are damaged, their checksum is wrong")
         labels = np.array(about["labels"])[codes]
     names = None if about["names"] is None else tuple(about["names"])
     base = about.get("zero_based")
@@ -419,12 +428,18 @@ def _complaint(about: dict[str, Any]) -> str:
     return ""
 
 
+def signature(about: dict[str, Any]) -> int:
+    """A checksum of all that a description says."""
+    said = {name: value for name, value in about.items() if name != "signature"}
+    return zlib.crc32(json.dumps(said, sort_keys=True).encode())
+
+
 def _description(directory: Path) -> dict[str, Any]:
     """What a store says of itself, if that may be relied on."""
     about = _said_of_itself(directory)
     if (version := about["version"]) != VERSION:
         newer = isinstance(version, int) and version > VERSION
-        what_to_do = "update widemargin" if newer else "convert the data again"
+        what_to_do = "update widemargin" if newer else ANEW
         raise DataError(f"{directory}: a store of version {version}, this program knows {VERSION}; {what_to_do}")
     return about
 
@@ -436,13 +451,13 @@ def _said_of_itself(directory: Path) -> dict[str, Any]:
         if about["format"] != FORMAT:
             raise ValueError("format")
         if about["version"] == VERSION:
-            _ = about["encoding"], about["labels_checksum"], about["norms_checksum"]
-            if complaint := _complaint(about):
+            _ = about["encoding"], about["labels_checksum"], about["norms_checksum"], about["rows_checksum"]
+            if complaint := _complaint(about) or ("" if about["signature"] == signature(about) else "checksum"):
                 raise ValueError(complaint)
     except FileNotFoundError:
         raise DataError(f"{directory}: a directory without a store.json; name a file, or a store") from None
     except OSError as error:
         raise DataError.at(f"{directory}/store.json", *because(error)) from error
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-        raise DataError(f"{directory}/store.json: not the description of a store ({error}); convert again") from error
+        raise damaged(f"{directory}/store.json", f"not the description of a store ({error})") from error
     return about

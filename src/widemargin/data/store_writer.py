@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.rows import Rows
-from widemargin.data.store import CHECKED, FORMAT, VERSION, as_bytes, kind_of_columns, origin_of
+from widemargin.data.store import CHECKED, FORMAT, VERSION, as_bytes, kind_of_columns, origin_of, signature
 
 try:
     import fcntl
@@ -118,7 +118,8 @@ class _Writer:
         self.pending: list[_Deal] = []
         self.dealt = False
         self.edges, self.reach, self.sums = [0], [0], [[0, 0, 0]]
-        self.size = self.written = self.values = self.label_sum = self.norm_sum = 0
+        self.size = self.written = self.values = 0
+        self.whole_sums = dict.fromkeys(("labels", "norms", "rows"), 0)
         self.files: dict[str, IO[bytes]] = {}
 
     def write(self, blocks: Iterable[Dataset]) -> None:
@@ -162,9 +163,9 @@ class _Writer:
             "edges": self.edges,
             "reach": self.reach,
             "checksums": self.sums,
-            "labels_checksum": self.label_sum,
-            "norms_checksum": self.norm_sum,
+            **{f"{name}_checksum": value for name, value in self.whole_sums.items()},
         }
+        self.about["signature"] = signature(self.about)
         with (self.directory / "store.json").open("wb") as file:
             file.write(json.dumps(self.about).encode())
             file.flush()
@@ -255,8 +256,8 @@ class _Writer:
             if name in CHECKED:
                 place = CHECKED.index(name)
                 self.sums[-1][place] = zlib.crc32(as_bytes(array), self.sums[-1][place])
-        self.label_sum = zlib.crc32(as_bytes(arrays["labels"]), self.label_sum)
-        self.norm_sum = zlib.crc32(as_bytes(arrays["norms"]), self.norm_sum)
+        for name, value in self.whole_sums.items():
+            self.whole_sums[name] = zlib.crc32(as_bytes(arrays[name]), value)
 
     def _end_part(self, *, last: bool) -> None:
         self.edges.append(self.written)

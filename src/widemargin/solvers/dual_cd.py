@@ -258,6 +258,22 @@ def _dual(problem: Problem, alpha: Floats, w: Floats) -> float:
 
 
 def _cold(problem: Problem) -> Start:
-    """α = 0, or the middle of its range where the loss keeps α away from the ends; the best b for w = 0."""
-    inside = problem.loss.smooth and np.isfinite(problem.loss.upper)
-    return Start(problem.c / 2 if inside else np.zeros(problem.rows.n), problem.best_bias(np.zeros(problem.rows.n)))
+    """α = 0, or the best multiple of c where the loss keeps α away from both ends; the best b for w = 0."""
+    n, inside = problem.rows.n, problem.loss.smooth and np.isfinite(problem.loss.upper)
+    return Start(_share(problem) * problem.c if inside else np.zeros(n), problem.best_bias(np.zeros(n)))
+
+
+def _share(problem: Problem) -> float:
+    """The a for which α = ac is best with the logistic loss: a = σ(t) at the root of t + qσ(t), q = ‖w(c)‖²/Σc.
+
+    To the left of 0 that curve is convex, so that Newton's method comes down to the root from there.
+    """
+    far, t = problem.weights(problem.c), 0.0
+    q = inner(far, far) / float(problem.c.sum())
+    for _ in range(100):
+        a = 1 / (1 + math.exp(-t))
+        change = (t + q * a) / (1 + q * a * (1 - a))
+        t -= change
+        if change <= 1e-9 * (1 - t):
+            break
+    return 1 / (1 + math.exp(-t))
