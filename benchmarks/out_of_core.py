@@ -29,7 +29,7 @@ from widemargin.data import Dataset
 from widemargin.data.store import open_store
 from widemargin.data.store_writer import write_store
 
-BYTES_PER_NONZERO, FEATURES, BLOCK = 10, 47_000, 50_000
+BYTES_PER_NONZERO, FEATURES, BLOCK = 12, 47_000, 50_000
 
 
 def rows(gigabytes: float) -> Iterator[Dataset]:

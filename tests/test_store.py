@@ -31,6 +31,7 @@ from widemargin.training import fit
 def _small_parts(monkeypatch):
     monkeypatch.setattr(store, "SMALL", 0)
     monkeypatch.setattr(store, "SHARE", 0)
+    monkeypatch.setattr(store_writer, "SMALL", 0)
     monkeypatch.setattr(store_writer, "PART", 20_000)
     monkeypatch.setattr(store_writer, "AT_ONCE", 50_000)
 
@@ -94,7 +95,7 @@ def test_the_order_depends_on_nothing_else(tmp_path, monkeypatch, at_once, size)
     store_writer.write_store(tmp_path / "two", blocks(X, y, size))
     for file in sorted((tmp_path / "one").iterdir()):
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes(), file.name
-    assert len(list((tmp_path / "two").iterdir())) == 7
+    assert len(list((tmp_path / "two").iterdir())) == 8
 
 
 def test_products_equal_those_in_memory(stored):
@@ -453,7 +454,7 @@ def test_lengths_that_wrap_around_are_refused(tmp_path):
     lengths = np.fromfile(tmp_path / "s" / "lengths", np.int64)
     lengths[0] += 1 << 32
     lengths.tofile(tmp_path / "s" / "lengths")
-    about["checksums"][0][2] = zlib.crc32(lengths[: about["edges"][1]].tobytes())
+    about["checksums"][0]["lengths"] = zlib.crc32(lengths[: about["edges"][1]].tobytes())
     sign(tmp_path / "s", about)
     with pytest.raises(DataError, match="impossible columns"):
         _ = store.open_store(tmp_path / "s").X.X
@@ -522,3 +523,47 @@ def test_an_older_store_is_made_anew(tmp_path, capsys):
         options = ["-o", tmp_path / "m.safetensors"] if command[0] == "train" else []
         assert main([str(word) for word in command + options]) == 0
         assert store.open_store(target).X.n == 100
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+@pytest.mark.parametrize(("tol", "walked"), [(1e-3, {"rough", "x"}), (1e-8, {"x"})])
+def test_descent_walks_over_rough_numbers_while_they_will_do(tmp_path, monkeypatch, kind, tol, walked):
+    """32 bits on the way to a loose tol, all 64 for a tight one; the proof by the rows in memory holds either way."""
+    X, y = DATA[kind]
+    store_writer.write_store(tmp_path / "s", blocks(X, y))
+    found, walks, arrays = store.open_store(tmp_path / "s"), set(), store.StoredRows._arrays
+
+    def spied(self, k, get, x="x"):
+        walks.add(x)
+        return arrays(self, k, get, x)
+
+    monkeypatch.setattr(store.StoredRows, "_arrays", spied)
+    svm = LinearSVM(C=0.1, solver="dual_cd", tol=tol).fit(found.X.divided(True), found.y)
+    assert walks == walked
+    mine = certify(
+        make_problem(X[order_of(found)], np.where(found.y == svm.classes_[1], 1, -1), 0.1),
+        svm.coef_[0],
+        svm.intercept_[0],
+        svm.certificate_.alpha,
+    )
+    assert mine.relative_gap <= tol * (1 + 1e-9)
+
+
+def test_rough_numbers_that_prove_too_little_are_left(tmp_path, monkeypatch):
+    """Where tol is beyond them after all, the solver goes on with all 64 bits and gets there."""
+    monkeypatch.setattr(importlib.import_module("widemargin.solvers.dual_cd"), "ROUGHLY", 0.0)
+    X, y = DATA["dense"]
+    store_writer.write_store(tmp_path / "s", blocks(X, y))
+    found = store.open_store(tmp_path / "s")
+    svm = LinearSVM(C=0.1, solver="dual_cd", tol=1e-11).fit(found.X.divided(True), found.y)  # warnings are errors
+    assert svm.certificate_.relative_gap <= 1e-11
+
+
+def test_numbers_beyond_32_bits_are_not_made_rough(tmp_path):
+    """1e40 would be infinite, 1e-40 would lose its digits."""
+    for odd in (1e40, 1e-40):
+        X, y = np.random.default_rng(0).standard_normal((300, 30)), np.arange(300) % 2
+        X[7, 3] = odd
+        store_writer.write_store(tmp_path / "s", blocks(X, y))
+        assert "rough" not in {path.name for path in (tmp_path / "s").iterdir()}
+        assert store.open_store(tmp_path / "s").X.divided(True).combine(np.ones(300))[3] == pytest.approx(X[:, 3].sum())

@@ -48,8 +48,8 @@ class Rows:
         """The stretches of rows that are at hand at the same time: here, all of them."""
         return (slice(0, self.n),)
 
-    def walk(self, order: Iterable[int]) -> Iterator[tuple[int, Rows]]:
-        """Each of these parts in this order, with its rows."""
+    def walk(self, order: Iterable[int], *, rough: bool = False) -> Iterator[tuple[int, Rows]]:
+        """Each of these parts in this order, with its rows; only those of a store may be `rough`."""
         for k in order:
             yield k, self
 

@@ -3,6 +3,7 @@
 A directory of plain arrays, mapped as a whole or read part by part, and `store.json`, which describes them:
 
     x        the values: all of a dense matrix, the non-zeros of a sparse one
+    rough    the same in 32 bits, of large stores of 64: what a solver walks over as long as that will do
     columns  of the non-zeros, sparse only; in 16 bits if that is enough
     lengths  the number of non-zeros of each row, sparse only
     norms    ‖x‖² of each row
@@ -48,8 +49,8 @@ SMALL = 1 << 28
 PAGE = mmap.ALLOCATIONGRANULARITY
 #: What to do about a store that cannot be used; one that --cache made comes back by itself.
 ANEW = "remove it and convert the data again"
-#: The arrays that have checksums.
-CHECKED = ("x", "columns", "lengths")
+#: The arrays that have a checksum for each part.
+CHECKED = ("x", "rough", "columns", "lengths")
 
 
 class StoredRows(Rows):
@@ -60,8 +61,8 @@ class StoredRows(Rows):
         self.n, self.d, self.nonzeros = about["rows"], about["columns"], about["nonzeros"]
         self.dtype = np.dtype(about["dtype"])
         self.threads, self.sparse = threads, about["sparse"]
-        self.verified: set[int] = set()
-        self.in_parts = is_large(self._bytes + (2 * self.nonzeros if self._short_columns else 0))
+        self.verified: set[tuple[int, str]] = set()
+        self.in_parts = is_large(self._bytes_at_hand)
 
     @cached_property
     def stored(self) -> tuple[slice, ...]:
@@ -82,26 +83,33 @@ class StoredRows(Rows):
     def _bytes(self) -> int:
         return sum(self.files.size(name) for name in self.files.of)
 
+    @property
+    def _bytes_at_hand(self) -> int:
+        """Of all rows together, in memory."""
+        return self._bytes - max(self.files.size("rough"), 0) + (2 * self.nonzeros if self._short_columns else 0)
+
     @cached_property
     def _whole(self) -> Rows:
         return Rows(self.X, self.threads)
 
-    def walk(self, order: Iterable[int]) -> Iterator[tuple[int, Rows]]:
+    def walk(self, order: Iterable[int], *, rough: bool = False) -> Iterator[tuple[int, Rows]]:
         """Each of these parts in this order, with its rows, which are gone when the next one is asked for.
 
-        A thread reads the next part meanwhile, to where the one before lay: fresh memory costs more than the disk.
+        Rows will do that are `rough`, if there are such. A thread reads the next part meanwhile, to where the one
+        before lay: fresh memory costs more than the disk.
         """
         if len(self.parts) == 1:
             yield from ((k, self._whole) for k in order)
             return
         from concurrent.futures import Future, ThreadPoolExecutor  # slow to import
 
-        queue = list(order)
+        queue, x = list(order), "rough" if rough and "rough" in self.files.of else "x"
         self.files.pass_by_the_cache(self._bytes > free_memory())
         with self.files.two_rooms() as rooms, ThreadPoolExecutor(1) as reader:
 
-            def read(at: int) -> list[Future[list[NDArray[Any]]]]:
-                return [reader.submit(self._arrays, k, partial(self._read, rooms[at % 2])) for k in queue[at : at + 1]]
+            def read(at: int) -> list[Future[dict[str, NDArray[Any]]]]:
+                get = partial(self._read, rooms[at % 2])
+                return [reader.submit(self._arrays, k, get, x) for k in queue[at : at + 1]]
 
             coming = read(0)
             for at, k in enumerate(queue):
@@ -109,31 +117,31 @@ class StoredRows(Rows):
                 coming = read(at + 1)
                 yield k, self._part(k, arrays)
 
-    def _part(self, k: int, arrays: list[NDArray[Any]]) -> Rows:
+    def _part(self, k: int, arrays: dict[str, NDArray[Any]]) -> Rows:
         """The rows of a part of these arrays, which are checked when they are first seen."""
-        first = k not in self.verified
+        fresh = {(k, name) for name in arrays} - self.verified
         # The kernels trust what they read: a part that is not what was written is not read.
-        if first and [zlib.crc32(as_bytes(array)) for array in arrays] != self.about["checksums"][k]:
+        if any(zlib.crc32(as_bytes(arrays[name])) != self.about["checksums"][k].get(name) for _, name in fresh):
             raise damaged(self.directory, f"part {k} is damaged, its checksum is wrong")
         if not self.sparse:
-            self.verified.add(k)
-            return Rows(arrays[0].reshape(-1, self.d), self.threads)
-        x, columns, lengths = arrays
+            self.verified |= fresh
+            return Rows(next(iter(arrays.values())).reshape(-1, self.d), self.threads)
+        (x, columns, lengths), first = arrays.values(), (k, "columns") in fresh
         kind = np.int32 if len(x) <= np.iinfo(np.int32).max else np.int64
         columns, starts = columns.astype(kind, copy=False), _starts(lengths)
         sound = not first or (int(lengths.min(initial=0)) >= 0 and starts[-1] == len(x))
         starts = starts.astype(kind, copy=False)
         if not sound or (first and not all(_core.check_order(columns, starts, self.d, self.threads))):
             raise damaged(self.directory, f"part {k} has impossible columns")
-        self.verified.add(k)
+        self.verified |= fresh
         return CsrRows(x, columns, starts, self.d, self.threads)
 
-    def _arrays(self, k: int, get: Callable[[str, int, int], NDArray[Any]]) -> list[NDArray[Any]]:
-        """The arrays of a part, as they are checked."""
+    def _arrays(self, k: int, get: Callable[[str, int, int], NDArray[Any]], x: str = "x") -> dict[str, NDArray[Any]]:
+        """The arrays of a part, with its values as they stand in this one."""
         part, reach = self.stored[k], self.about["reach"][k : k + 2]
         if not self.sparse:
-            return [get("x", *reach)]
-        return [get("x", *reach), get("columns", *reach), get("lengths", part.start, part.stop)]
+            return {x: get(x, *reach)}
+        return {x: get(x, *reach), "columns": get("columns", *reach), "lengths": get("lengths", part.start, part.stop)}
 
     def _read(self, room: _Room, name: str, begin: int, end: int) -> NDArray[Any]:
         """Elements of one of the arrays, in memory: pages that are mapped may be gone again before they are used."""
@@ -399,7 +407,15 @@ def open_store(path: str | os.PathLike[str], *, threads: int = 1) -> Dataset:
 
 def _lengths(about: dict[str, Any]) -> dict[str, int]:
     n, values = about["rows"], about["nonzeros"] if about["sparse"] else about["rows"] * about["columns"]
-    return {"x": values, "columns": about["nonzeros"], "lengths": n, "norms": n, "labels": n, "rows": n}
+    return {
+        "x": values,
+        "rough": values,
+        "columns": about["nonzeros"],
+        "lengths": n,
+        "norms": n,
+        "labels": n,
+        "rows": n,
+    }
 
 
 def _complaint(about: dict[str, Any]) -> str:
@@ -408,11 +424,12 @@ def _complaint(about: dict[str, Any]) -> str:
     edges, reach, labels, names = about["edges"], about["reach"], about["labels"], about["names"]
     if not all(type(number) is int and 0 <= number < 1 << 62 for number in (n, d, nonzeros, *edges, *reach)):
         return "sizes"
-    if type(sparse) is not bool or type(about["checksums"]) is not list or about["dtype"] not in ("<f4", "<f8"):
+    if type(sparse) is not bool or {*map(type, about["checksums"])} != {dict} or about["dtype"] not in ("<f4", "<f8"):
         return "type"
     arrays = {"x": about["dtype"], "norms": "<f8", "rows": "<i8"}
     arrays |= {"columns": kind_of_columns(d), "lengths": "<i8"} if sparse else {}
-    if about["arrays"] != (arrays if labels is None else arrays | {"labels": "<i4"}):
+    arrays |= {} if labels is None else {"labels": "<i4"}
+    if about["arrays"] not in (arrays, arrays | {"rough": "<f4"}):
         return "arrays"
     ends = (edges, n), (reach, nonzeros if sparse else n * d)
     if not all(marks[0] == 0 and marks == sorted(marks) and marks[-1] == end for marks, end in ends):

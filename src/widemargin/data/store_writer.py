@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from widemargin.data.dataset import DataError, Dataset
 from widemargin.data.rows import Rows
-from widemargin.data.store import CHECKED, FORMAT, VERSION, as_bytes, kind_of_columns, origin_of, signature
+from widemargin.data.store import CHECKED, FORMAT, SMALL, VERSION, as_bytes, kind_of_columns, origin_of, signature
 
 try:
     import fcntl
@@ -40,7 +40,7 @@ AT_ONCE = 1 << 26
 #: Files that more are dealt out to, a power of 2.
 HANDS = 64
 #: The files of a store beside its description, and the one that says that it is being written.
-ARRAYS, CLAIM = ("x", "columns", "lengths", "norms", "labels", "rows"), "claim"
+ARRAYS, CLAIM = ("x", "rough", "columns", "lengths", "norms", "labels", "rows"), "claim"
 #: More labels than this are numbers to be predicted, not classes.
 MOST_LABELS = 100_000
 
@@ -117,7 +117,9 @@ class _Writer:
         self.about: dict[str, Any] = {}
         self.pending: list[_Deal] = []
         self.dealt = False
-        self.edges, self.reach, self.sums = [0], [0], [[0, 0, 0]]
+        self.edges, self.reach = [0], [0]
+        self.sums: list[dict[str, int]] = [{}]
+        self.rough = True
         self.size = self.written = self.values = 0
         self.whole_sums = dict.fromkeys(("labels", "norms", "rows"), 0)
         self.files: dict[str, IO[bytes]] = {}
@@ -145,10 +147,15 @@ class _Writer:
                 file.flush()
                 os.fsync(file.fileno())
         arrays = {"x": self.dtype.str, "norms": "<f8", "labels": "<i4", "rows": "<i8"}
-        arrays |= {"columns": kind_of_columns(self.d), "lengths": "<i8"}
-        for name in [*([] if self.sparse else ["columns", "lengths"]), *(["labels"] if self.labels is None else [])]:
+        arrays |= {"rough": "<f4", "columns": kind_of_columns(self.d), "lengths": "<i8"}
+        absent = [] if self.sparse else ["columns", "lengths"]
+        absent += [] if self.labels is not None else ["labels"]
+        absent += [] if self.rough and self.values * self.dtype.itemsize > SMALL else ["rough"]
+        for name in absent:
             arrays.pop(name)
             (self.directory / name).unlink()
+            for sums in self.sums:
+                sums.pop(name, None)
         self.about |= {
             "format": FORMAT,
             "version": VERSION,
@@ -248,25 +255,31 @@ class _Writer:
 
     def _write(self, deal: _Deal) -> None:
         arrays = deal.arrays() | {"norms": Rows(deal.X).square_norms}
+        self.rough = self.rough and self.dtype == np.float64 and _fits(arrays["x"])
+        if self.rough:
+            arrays["rough"] = arrays["x"].astype(np.float32)
         if self.sparse:
             arrays["columns"] = arrays["columns"].astype(kind_of_columns(self.d))
         self.written, self.values = self.written + len(deal.codes), self.values + arrays["x"].size
         for name, array in arrays.items():
             self.files[name].write(as_bytes(array))
             if name in CHECKED:
-                place = CHECKED.index(name)
-                self.sums[-1][place] = zlib.crc32(as_bytes(array), self.sums[-1][place])
+                self.sums[-1][name] = zlib.crc32(as_bytes(array), self.sums[-1].get(name, 0))
         for name, value in self.whole_sums.items():
             self.whole_sums[name] = zlib.crc32(as_bytes(arrays[name]), value)
 
     def _end_part(self, *, last: bool) -> None:
         self.edges.append(self.written)
         self.reach.append(self.values)
-        if not self.sparse:
-            self.sums[-1] = self.sums[-1][:1]
         if not last:
-            self.sums.append([0, 0, 0])
+            self.sums.append({})
             self.size = 0
+
+
+def _fits(x: NDArray[Any]) -> bool:
+    """Whether these numbers lose nothing but digits in 32 bits."""
+    size, kind = np.abs(x), np.finfo(np.float32)
+    return bool(((size == 0) | ((size >= kind.tiny) & (size <= kind.max))).all())
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,9 @@ RETURN = 0.01
 SLOW, AGAIN = 0.03, 30
 #: If rows come part by part, such rows are kept until all parts were seen: up to this share of all non-zeros, at most
 #: so many, and then visited no more often than this.
-KEPT, MOST_KEPT, VISITS = 1 / 16, 1 << 27, 10
+KEPT, MOST_KEPT, VISITS = 1 / 8, 1 << 27, 10
+#: Such parts may be rough, in numbers of 32 bits, as long as the relative gap to reach is above this: less is read.
+ROUGHLY = 1e-5
 #: A claim this close to tol is worth a proof, which costs less than a pass.
 NEAR = 0.9
 #: After this many passes' worth of work the solver gives up.
@@ -68,6 +70,9 @@ class Memory:
     active: Integers
     actives: Integers
     slow: NDArray[np.uint8]
+    #: Whether rows that come part by part may be rough; and whether what they seemed to prove they did not.
+    rough: bool
+    doubted: bool = False
     worst: float = np.inf
     above: float = np.inf
     below: float = -np.inf
@@ -165,8 +170,9 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     def descend_all() -> tuple[float, float, float, float, int]:
         playing, gap, before, largest, smallest, visits = int(at.actives.sum()), 0.0, 0.0, -np.inf, np.inf, 0
         parts = order.permutation(len(rows.parts)) if several else np.zeros(1, int)
-        kept = KeptRows(rows.d, min(math.ceil(KEPT * rows.nonzeros), MOST_KEPT))
-        for k, part in rows.walk(parts[at.actives[parts] > 0].tolist()):
+        room = KEPT * rows.nonzeros * (1 if at.rough else 2 / 3)  # as many bytes of either
+        kept = KeptRows(rows.d, min(math.ceil(room), MOST_KEPT))
+        for k, part in rows.walk(parts[at.actives[parts] > 0].tolist(), rough=at.rough):
             here, own, mine = rows.parts[k], at.active[stretches[k]], int(at.actives[k])
             seen, before, highest, lowest, at.actives[k], visited = descend(
                 part,
@@ -196,6 +202,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
 
     while at.visited < PASSES * len(live):
         at.iteration += 1
+        if several and at.rough and at.doubted:
+            at.rough, at.w = False, problem.weights(at.alpha)
         playing = int(at.actives.sum())
         gap, before, largest, smallest, visits = descend_all()
         at.visited, at.unseen = at.visited + visits, at.unseen + visits
@@ -218,7 +226,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         at.whole = near <= at.tol or claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
         if at.whole:  # the caller was not content, or the rows in play are solved far better than the others may be
             all_play()
-        if claim <= at.tol:
+        at.doubted = claim <= at.tol
+        if at.doubted:
             at.tol *= 0.8
         elif now <= at.tol:
             at.trusted = False
@@ -247,7 +256,7 @@ def _begin(problem: Problem, tol: float, start: Start) -> Memory:
     b = start.b if problem.fit_intercept else 0.0
     w, slow = problem.weights(alpha), np.zeros(problem.rows.n, np.uint8)
     active, actives = np.empty(len(problem.live), np.int64), np.empty(0, np.int64)
-    return Memory(tol, alpha, b, w, inner(alpha, problem.y), active, actives, slow)
+    return Memory(tol, alpha, b, w, inner(alpha, problem.y), active, actives, slow, rough=tol > ROUGHLY)
 
 
 def _dual(problem: Problem, alpha: Floats, w: Floats) -> float:
