@@ -1,5 +1,6 @@
 """Every solver on every loss; solvers and losses are found by themselves."""
 
+import importlib
 import sys
 from itertools import product
 
@@ -316,3 +317,16 @@ def test_degenerate_rows(solver, loss):
                 assert found.relative_gap < 1
             else:
                 assert found.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_logistic_descent_sets_out_from_the_best_multiple_of_c(C):
+    """The dual at α = ac is no higher for a little more or less of a; the first pass begins with its weights."""
+    X, y = noisy(200, 5)
+    problem = make_problem(X, y, C, "logistic", fit_intercept=False)
+    module = importlib.import_module("widemargin.solvers.dual_cd")
+    at = module._cold(problem, 1e-3)
+    np.testing.assert_allclose(at.w, problem.weights(at.alpha), rtol=1e-12, atol=1e-12 * np.abs(at.w).max())
+    best = problem.dual(at.alpha, at.w)
+    for near in (0.99 * at.alpha, np.minimum(1.01 * at.alpha, C)):
+        assert problem.dual(near, problem.weights(near)) <= best + 1e-12 * abs(best)

@@ -96,7 +96,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         at = Memory(**{name: value for name, value in start.state.items() if name != "order"})
         order.bit_generator.state = start.state["order"]
     else:
-        at = _begin(problem, tol, start or _cold(problem))
+        at = _cold(problem, tol) if start is None else _warm(problem, tol, start)
 
     resumed = at.iteration
 
@@ -251,10 +251,13 @@ class _Numbers(NamedTuple):
         return _Numbers(self.y[rows], self.c[rows], self.norms[rows], self.alpha[rows], self.slow[rows])
 
 
-def _begin(problem: Problem, tol: float, start: Start) -> Memory:
+def _warm(problem: Problem, tol: float, start: Start) -> Memory:
     alpha = np.clip(start.alpha, problem.loss.lower, problem.upper)
-    b = start.b if problem.fit_intercept else 0.0
-    w, slow = problem.weights(alpha), np.zeros(problem.rows.n, np.uint8)
+    return _begin(problem, tol, alpha, problem.weights(alpha), start.b if problem.fit_intercept else 0.0)
+
+
+def _begin(problem: Problem, tol: float, alpha: Floats, w: Floats, b: float) -> Memory:
+    slow = np.zeros(problem.rows.n, np.uint8)
     active, actives = np.empty(len(problem.live), np.int64), np.empty(0, np.int64)
     return Memory(tol, alpha, b, w, inner(alpha, problem.y), active, actives, slow, rough=tol > ROUGHLY)
 
@@ -266,19 +269,22 @@ def _dual(problem: Problem, alpha: Floats, w: Floats) -> float:
     return -inner(w, w) / 2 - _core.conjugates(problem.loss.name, alpha, problem.c, problem.rows.threads)
 
 
-def _cold(problem: Problem) -> Start:
+def _cold(problem: Problem, tol: float) -> Memory:
     """α = 0, or the best multiple of c where the loss keeps α away from both ends; the best b for w = 0."""
-    n, inside = problem.rows.n, problem.loss.smooth and np.isfinite(problem.loss.upper)
-    return Start(_share(problem) * problem.c if inside else np.zeros(n), problem.best_bias(np.zeros(n)))
+    n, b = problem.rows.n, problem.best_bias(np.zeros(problem.rows.n))
+    if not (problem.loss.smooth and np.isfinite(problem.loss.upper)):
+        return _begin(problem, tol, np.zeros(n), np.zeros(problem.rows.d), b)
+    far = problem.weights(problem.c)
+    share = _best_share(inner(far, far) / float(problem.c.sum()))
+    return _begin(problem, tol, share * problem.c, share * far, b)
 
 
-def _share(problem: Problem) -> float:
+def _best_share(q: float) -> float:
     """The a for which α = ac is best with the logistic loss: a = σ(t) at the root of t + qσ(t), q = ‖w(c)‖²/Σc.
 
     To the left of 0 that curve is convex, so that Newton's method comes down to the root from there.
     """
-    far, t = problem.weights(problem.c), 0.0
-    q = inner(far, far) / float(problem.c.sum())
+    t = 0.0
     for _ in range(100):
         a = 1 / (1 + math.exp(-t))
         change = (t + q * a) / (1 + q * a * (1 - a))
