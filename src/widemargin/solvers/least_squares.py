@@ -140,7 +140,7 @@ def _by_columns(equations: _Equations) -> Solution | None:
     scale = 1 / np.sqrt(diagonal)
     matrix *= scale[:, None]
     matrix *= scale
-    solver = _cholesky(matrix)
+    solver = _cholesky(matrix, unique=equations.penalty > 0)
     if solver is None:
         return None
 
@@ -168,7 +168,7 @@ def _by_rows(equations: _Equations) -> Solution | None:
         matrix += np.diagonal(matrix).mean()  # Σβ = 0: that changes nothing but the pivots
     ridge = equations.penalty / (2 * equations.c[live])
     np.einsum("ii->i", matrix)[...] += ridge
-    solver = _cholesky(matrix)
+    solver = _cholesky(matrix, unique=equations.penalty > 0)
     if solver is None:
         return None
     ones = solver(np.ones(len(live)))
@@ -189,13 +189,19 @@ def _by_rows(equations: _Equations) -> Solution | None:
     return Solution(w, equations.bias(w), np.array([equations.residual(one, k) for k, one in enumerate(w)]), 1)
 
 
-def _cholesky(matrix: Floats) -> Callable[[Floats], Floats] | None:
-    """Solves systems with this matrix, which is overwritten; None if it is not positive definite."""
+def _cholesky(matrix: Floats, *, unique: bool) -> Callable[[Floats], Floats] | None:
+    """Solves systems with this matrix, which is overwritten; None if it is not positive definite.
+
+    Nor if a pivot is mere rounding, unless solutions are known to be `unique`: it would choose one of many.
+    """
     from scipy.linalg import cho_factor, cho_solve  # slow to import, and most solvers do without it
 
+    rounding = len(matrix) * float(np.finfo(np.float64).eps) * float(np.diagonal(matrix).max())
     try:
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
+        return None
+    if not unique and float(np.diagonal(factor[0]).min()) ** 2 <= rounding:
         return None
 
     def solver(right: Floats) -> Floats:
