@@ -807,7 +807,8 @@ def test_outliers_turn_least_squares_and_not_logistic_regression():
     turns = []
     for before, after in zip(without.lines, among.lines, strict=True):
         ways = [np.subtract(line.get_xy2(), line.get_xy1()) for line in (before, after)]
-        turns.append(np.degrees(np.arccos(abs(ways[0] @ ways[1]) / np.prod(np.linalg.norm(ways, axis=1)))))
+        cosine = abs(ways[0] @ ways[1]) / np.prod(np.linalg.norm(ways, axis=1))
+        turns.append(np.degrees(np.arccos(min(cosine, 1.0))))  # rounding may leave it above 1
     assert turns[0] > 20
     assert turns[1] < 5
 

@@ -319,7 +319,7 @@ def test_degenerate_rows(solver, loss):
                 assert found.relative_gap <= 1e-6
 
 
-@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6, 1e40, 1e120])
 def test_logistic_descent_sets_out_from_the_best_multiple_of_c(C):
     """The dual at α = ac is no higher for a little more or less of a; the first pass begins with its weights."""
     X, y = noisy(200, 5)
@@ -330,3 +330,17 @@ def test_logistic_descent_sets_out_from_the_best_multiple_of_c(C):
     best = problem.dual(at.alpha, at.w)
     for near in (0.99 * at.alpha, np.minimum(1.01 * at.alpha, C)):
         assert problem.dual(near, problem.weights(near)) <= best + 1e-12 * abs(best)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-3, 1.0, 1e10, 1e100, 1e200])
+def test_the_best_multiple_is_the_root_of_its_equation(size):
+    """u(1 + eᵘ) = q to the last digits, in logarithms, and no number overflows on the way."""
+    module = importlib.import_module("widemargin.solvers.dual_cd")
+    share = module._best_share(np.array([0.0, 3 * size, -4 * size]), 2.0)
+    assert 0 <= share <= 0.5
+    if share > 0:
+        u = np.log1p(-share) - np.log(share)  # a = 1/(1 + eᵘ)
+        if u > 1e-6:
+            assert np.log(u) + np.logaddexp(0, u) == pytest.approx(
+                2 * np.log(5 * size) - np.log(2.0), rel=1e-9, abs=1e-9
+            )

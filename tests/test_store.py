@@ -356,6 +356,9 @@ def test_impossible_columns_are_refused(tmp_path):
         ({"labels": [{}]}, r"not the description of a store \(labels\)"),
         ({"names": ["a"]}, r"not the description of a store \(names\)"),
         ({"checksums": {"a": None}}, r"not the description of a store \(type\)"),
+        ({"labels": "ab"}, r"not the description of a store \(labels\)"),
+        ({"origin": [1]}, r"not the description of a store \(origin\)"),
+        ({"origin": {"name": 5}}, r"not the description of a store \(origin\)"),
         ({"zero_based": True}, r"not the description of a store \(checksum\); remove it and convert the data again"),
     ],
 )
@@ -482,6 +485,25 @@ def test_a_small_store_trains_as_arrays_do(tmp_path, monkeypatch):
     assert len(found.X.stored) > len(found.X.parts) == 1
     stored, arrays = (LinearSVM(solver="dual_cd").fit(X, found.y) for X in (found.X, found.X.X))
     assert stored.coef_.tobytes() == arrays.coef_.tobytes()
+
+
+def test_a_cache_of_another_file_is_spared(tmp_path, capsys, monkeypatch):
+    """Of a file of the same name elsewhere, and of any version; the cache of the same file is used again."""
+    monkeypatch.chdir(tmp_path)
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        save(tmp_path / place / "x.svm", *text_like(100))
+    train = ["train", "one/x.svm", "--cache", "c.store", "-o", "m.safetensors"]
+    assert main(train) == main(train) == 0
+    before = (tmp_path / "c.store" / "store.json").read_bytes()
+    for change in ({}, {"version": 1}, {"version": 3}):
+        sign(tmp_path / "c.store", json.loads(before) | change)
+        capsys.readouterr()
+        assert main(["train", "two/x.svm", "--cache", "c.store", "-o", "m.safetensors"]) == 2
+        said = (
+            "update widemargin" if change == {"version": 3} else "c.store: a store of 'one/x.svm'; choose another name"
+        )
+        assert said in capsys.readouterr().err
 
 
 def test_damaged_norms_are_refused(tmp_path):

@@ -209,7 +209,7 @@ def _cached(path: str, target: Path, options: argparse.Namespace) -> Path:
     from widemargin.data import DataError
     from widemargin.data.store import is_store, origin_of
 
-    name = Path(path).name
+    name = os.path.relpath(path, target.parent)  # the two may move together
     origin = fingerprint(path) | {"name": name, "label": options.label, "zero_based": options.zero_based}
     before = origin_of(target) if is_store(target) else {}
     if before is None or before.get("name", name) != name:

@@ -22,6 +22,11 @@ class Rows:
     bits do not depend on `threads`.
     """
 
+    @property
+    def rough(self) -> bool:
+        """Whether walks over them may be rough."""
+        return False
+
     def __init__(self, X: Any, threads: int = 1) -> None:
         self.X = X
         if isinstance(X, np.ndarray):

@@ -75,6 +75,11 @@ class StoredRows(Rows):
         return self.stored if self.in_parts else (slice(0, self.n),)
 
     @property
+    def rough(self) -> bool:
+        """Whether walks over them may be rough: parts have their values in 32 bits too."""
+        return len(self.parts) > 1 and "rough" in self.files.of
+
+    @property
     def _short_columns(self) -> bool:
         """Whether columns are of 16 bits, and twice that in memory."""
         return bool(self.sparse and self.about["arrays"]["columns"] == "<u2")
@@ -103,7 +108,7 @@ class StoredRows(Rows):
             return
         from concurrent.futures import Future, ThreadPoolExecutor  # slow to import
 
-        queue, x = list(order), "rough" if rough and "rough" in self.files.of else "x"
+        queue, x = list(order), "rough" if rough and self.rough else "x"
         self.files.pass_by_the_cache(self._bytes > free_memory())
         with self.files.two_rooms() as rooms, ThreadPoolExecutor(1) as reader:
 
@@ -365,7 +370,12 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 def origin_of(path: str | os.PathLike[str]) -> Any:
     """What a store says it was made from, None if it does not; one of another version had better be made anew."""
     about = _said_of_itself(Path(path))
-    return {} if about.get("origin") and about["version"] != VERSION else about.get("origin")
+    if isinstance(about["version"], int) and about["version"] > VERSION:
+        _description(Path(path))  # which says so
+    origin = about.get("origin")
+    if origin is None or about["version"] == VERSION:
+        return origin
+    return {name: origin[name] for name in ("name",) if name in origin}
 
 
 def order_of(path: str | os.PathLike[str]) -> NDArray[np.int64]:
@@ -436,11 +446,13 @@ def _complaint(about: dict[str, Any]) -> str:
         return "edges"
     if not len(edges) == len(reach) == len(about["checksums"]) + 1 or not (sparse or reach == [d * k for k in edges]):
         return "parts"
-    if labels is not None and (not labels or {type(one) for one in labels} not in ({str}, {int}, {float}, {bool})):
+    if labels is not None and (
+        type(labels) is not list or not labels or {type(one) for one in labels} not in ({str}, {int}, {float}, {bool})
+    ):
         return "labels"
     if about.get("zero_based") not in (None, True, False):
         return "zero_based"
-    if names is not None and (len(names) != d or {type(name) for name in names} != {str}):
+    if names is not None and (type(names) is not list or len(names) != d or {type(name) for name in names} != {str}):
         return "names"
     return ""
 
@@ -467,6 +479,9 @@ def _said_of_itself(directory: Path) -> dict[str, Any]:
         about: dict[str, Any] = json.loads((directory / "store.json").read_text())
         if about["format"] != FORMAT:
             raise ValueError("format")
+        origin = about.get("origin")
+        if origin is not None and (type(origin) is not dict or type(origin.get("name", "")) is not str):
+            raise ValueError("origin")
         if about["version"] == VERSION:
             _ = about["encoding"], about["labels_checksum"], about["norms_checksum"], about["rows_checksum"]
             if complaint := _complaint(about) or ("" if about["signature"] == signature(about) else "checksum"):

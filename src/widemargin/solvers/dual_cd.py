@@ -170,7 +170,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     def descend_all() -> tuple[float, float, float, float, int]:
         playing, gap, before, largest, smallest, visits = int(at.actives.sum()), 0.0, 0.0, -np.inf, np.inf, 0
         parts = order.permutation(len(rows.parts)) if several else np.zeros(1, int)
-        room = KEPT * rows.nonzeros * (1 if at.rough else 2 / 3)  # as many bytes of either
+        room = KEPT * rows.nonzeros * (1 if at.rough else 2 / 3)  # values of 64 bits take up more
         kept = KeptRows(rows.d, min(math.ceil(room), MOST_KEPT))
         for k, part in rows.walk(parts[at.actives[parts] > 0].tolist(), rough=at.rough):
             here, own, mine = rows.parts[k], at.active[stretches[k]], int(at.actives[k])
@@ -202,7 +202,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
 
     while at.visited < PASSES * len(live):
         at.iteration += 1
-        if several and at.rough and at.doubted:
+        if at.rough and at.doubted:
             at.rough, at.w = False, problem.weights(at.alpha)
         playing = int(at.actives.sum())
         gap, before, largest, smallest, visits = descend_all()
@@ -259,7 +259,9 @@ def _warm(problem: Problem, tol: float, start: Start) -> Memory:
 def _begin(problem: Problem, tol: float, alpha: Floats, w: Floats, b: float) -> Memory:
     slow = np.zeros(problem.rows.n, np.uint8)
     active, actives = np.empty(len(problem.live), np.int64), np.empty(0, np.int64)
-    return Memory(tol, alpha, b, w, inner(alpha, problem.y), active, actives, slow, rough=tol > ROUGHLY)
+    return Memory(
+        tol, alpha, b, w, inner(alpha, problem.y), active, actives, slow, rough=problem.rows.rough and tol > ROUGHLY
+    )
 
 
 def _dual(problem: Problem, alpha: Floats, w: Floats) -> float:
@@ -275,20 +277,20 @@ def _cold(problem: Problem, tol: float) -> Memory:
     if not (problem.loss.smooth and np.isfinite(problem.loss.upper)):
         return _begin(problem, tol, np.zeros(n), np.zeros(problem.rows.d), b)
     far = problem.weights(problem.c)
-    share = _best_share(inner(far, far) / float(problem.c.sum()))
+    share = _best_share(far, float(problem.c.sum()))
     return _begin(problem, tol, share * problem.c, share * far, b)
 
 
-def _best_share(q: float) -> float:
-    """The a for which α = ac is best with the logistic loss: a = σ(t) at the root of t + qσ(t), q = ‖w(c)‖²/Σc.
+def _best_share(far: Floats, total: float) -> float:
+    """The a for which α = ac is best with the logistic loss, given w(c) and Σc.
 
-    To the left of 0 that curve is convex, so that Newton's method comes down to the root from there.
+    It is 1/(1 + eᵘ) where u(1 + eᵘ) = q = ‖w(c)‖²/Σc: found by halves, in logarithms, as q may be any size.
     """
-    t = 0.0
-    for _ in range(100):
-        a = 1 / (1 + math.exp(-t))
-        change = (t + q * a) / (1 + q * a * (1 - a))
-        t -= change
-        if change <= 1e-9 * (1 - t):
-            break
-    return 1 / (1 + math.exp(-t))
+    largest = float(np.abs(far).max())
+    if not 0 < largest < np.inf:
+        return 0.5
+    log_q = 2 * math.log(largest) + math.log(inner(far / largest, far / largest)) - math.log(total)
+    low, high = 0.0, max(1.0, log_q)
+    while low < (u := (low + high) / 2) < high:
+        low, high = (low, u) if math.log(u) + np.logaddexp(0, u) > log_q else (u, high)
+    return float(np.exp(-np.logaddexp(0, high)))
