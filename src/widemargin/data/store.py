@@ -375,7 +375,7 @@ def origin_of(path: str | os.PathLike[str]) -> Any:
     origin = about.get("origin")
     if origin is None or about["version"] == VERSION:
         return origin
-    return {name: origin[name] for name in ("name",) if name in origin}
+    return {"name": origin["name"]} if "name" in origin else {}
 
 
 def order_of(path: str | os.PathLike[str]) -> NDArray[np.int64]:

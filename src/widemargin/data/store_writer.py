@@ -33,7 +33,7 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-#: Bytes of a part; in memory, one or two are mapped at a time.
+#: Bytes of a part in memory, where two are held at a time.
 PART = 1 << 24
 #: Bytes that are shuffled in memory.
 AT_ONCE = 1 << 26
