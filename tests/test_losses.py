@@ -84,7 +84,7 @@ def test_subdifferential_is_the_set_of_supporting_slopes():
 
 def test_one_list_of_losses():
     """The kernels have the losses that Python has."""
-    assert set(_core.losses) == set(LOSSES)
+    assert set(_core.loss_names) == set(LOSSES)
 
 
 @given(losses, margins, st.sampled_from(["value", "slope"]))

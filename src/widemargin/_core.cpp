@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "certificate.hpp"
 #include "data/products.hpp"
 #include "data/rows.hpp"
 #include "data/svmlight.hpp"
@@ -26,6 +27,7 @@
 #include "solvers/proximal_newton.hpp"
 #include "solvers/sgd.hpp"
 #include "solvers/smo.hpp"
+#include "sums.hpp"
 
 namespace nb = nanobind;
 namespace wm = widemargin;
@@ -196,12 +198,43 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     return nb::make_tuple(pass.b, pass.s, sight.gap, before, sight.largest, sight.smallest, pass.actives, visits);
 }
 
+double losses(const std::string& loss, Vector m, Vector c, int threads) {
+    need(c.size(), static_cast<Index>(m.size()), "c");
+    nb::gil_scoped_release release;
+    return with_loss(loss, [&](auto chosen) {
+        return wm::losses<decltype(chosen)>(m.data(), c.data(), static_cast<Index>(m.size()), threads);
+    });
+}
+
 double conjugates(const std::string& loss, Vector alpha, Vector c, int threads) {
     need(c.size(), static_cast<Index>(alpha.size()), "c");
     nb::gil_scoped_release release;
     return with_loss(loss, [&](auto chosen) {
         return wm::conjugates<decltype(chosen)>(alpha.data(), c.data(), static_cast<Index>(alpha.size()), threads);
     });
+}
+
+// The KKT table's counts and worst misses; the slacks' sum, how many are positive and above 1; how many rows are right;
+// the rounding of the margins. `support` comes back.
+nb::tuple facts_of_rows(const std::string& loss, Vector m, Vector alpha, Vector y, Vector c, Vector norms, double w_size,
+                        double implied_size, double b, double at_bound, double tiny, Array<unsigned char> support,
+                        int threads) {
+    const auto n = static_cast<Index>(m.size());
+    need(alpha.size(), n, "alpha");
+    need(y.size(), n, "y");
+    need(c.size(), n, "c");
+    need(norms.size(), n, "norms");
+    need(support.size(), n, "support");
+    const wm::Proof proof{m.data(), alpha.data(), y.data(), c.data(), norms.data(), n, w_size, implied_size, b, at_bound,
+                          tiny, support.data()};
+    wm::RowFacts facts;
+    {
+        nb::gil_scoped_release release;
+        facts = with_loss(loss, [&](auto chosen) { return wm::facts_of_rows<decltype(chosen)>(proof, threads); });
+    }
+    const auto triple = [](const auto& x) { return nb::make_tuple(x[0], x[1], x[2]); };
+    return nb::make_tuple(triple(facts.counts), triple(facts.worst), facts.slack, facts.violations, facts.misclassified,
+                          facts.right, facts.rounding);
 }
 
 nb::tuple follow_ramp(Vector m, Vector dm, double t, Vector centre, Vector c, Vector y, double tau, Array<double> alpha,
@@ -482,7 +515,7 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("cpu_level", &cpu_level);
     nb::list names;
     std::apply([&](auto... losses) { (names.append(nb::str(losses.name)), ...); }, wm::Losses{});
-    m.attr("losses") = nb::tuple(names);
+    m.attr("loss_names") = nb::tuple(names);
     m.def("loss_function", &loss_function, "loss"_a, "function"_a, "at"_a);
     m.def("loss_step", &loss_step, "loss"_a, "alpha"_a, "m"_a, "q"_a, "c"_a);
 
@@ -532,7 +565,10 @@ NB_MODULE(MODULE_NAME, m) {
           "actives"_a, "order"_a, "block"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
           "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a,
           "split"_a, "threads"_a, "apart"_a, "work"_a);
+    m.def("losses", &losses, "loss"_a, "m"_a, "c"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
+    m.def("facts_of_rows", &facts_of_rows, "loss"_a, "m"_a, "alpha"_a, "y"_a, "c"_a, "norms"_a, "w_size"_a,
+          "implied_size"_a, "b"_a, "at_bound"_a, "tiny"_a, nb::arg("support").noconvert(), "threads"_a);
     m.def("follow_curve", &follow_curve, "loss"_a, "m"_a, "dm"_a, "t"_a, "c"_a, nb::arg("alpha").noconvert(),
           nb::arg("weights").noconvert(), "threads"_a);
     m.def("follow_ramp", &follow_ramp, "m"_a, "dm"_a, "t"_a, "centre"_a, "c"_a, "y"_a, "tau"_a,

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-losses: tuple[str, ...]
+loss_names: tuple[str, ...]
 
 class Rows:
     @property
@@ -88,7 +88,23 @@ def dual_cd_pass(
     apart: int,
     work: Workspace,
 ) -> tuple[float, float, float, float, float, float, int, int]: ...
+def losses(loss: str, m: Floats, c: Floats, threads: int) -> float: ...
 def conjugates(loss: str, alpha: Floats, c: Floats, threads: int) -> float: ...
+def facts_of_rows(
+    loss: str,
+    m: Floats,
+    alpha: Floats,
+    y: Floats,
+    c: Floats,
+    norms: Floats,
+    w_size: float,
+    implied_size: float,
+    b: float,
+    at_bound: float,
+    tiny: float,
+    support: NDArray[np.uint8],
+    threads: int,
+) -> tuple[tuple[int, int, int], tuple[float, float, float], float, int, int, int, float]: ...
 def follow_curve(
     loss: str, m: Floats, dm: Floats, t: float, c: Floats, alpha: Floats, weights: Floats, threads: int
 ) -> tuple[float, float, float, float]: ...

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin import _core
 from widemargin.data.labels import text_of
-from widemargin.problem import Problem, blocks, inner
+from widemargin.problem import Problem
 
 Floats = NDArray[np.float64]
 
@@ -130,23 +131,39 @@ def certify(
     alpha = problem.feasible(alpha)
     if implied is None or not np.array_equal(alpha, given):
         implied = problem.weights(alpha)
-    norm = float(np.linalg.norm(w))
-    kkt, slack, violations, misclassified, right, at_zero = _look_at_rows(problem, margins, alpha)
+    sizes = float(np.linalg.norm(w)), float(np.linalg.norm(implied))
+    support, tiny = np.empty(len(alpha), np.uint8), AT_BOUND * max(float(alpha.max()), -float(alpha.min()))
+    counts, worst, slack, violations, misclassified, right, rounding = _core.facts_of_rows(
+        problem.loss.name,
+        margins,
+        alpha,
+        problem.y,
+        problem.c,
+        problem.norms,
+        *sizes,
+        b,
+        AT_BOUND,
+        tiny,
+        support,
+        problem.rows.threads,
+    )
+    primal = problem.primal(w, margins)
+    names = "α = 0", "0 < α < c", "α = c"
     with np.errstate(divide="ignore"):
         return Certificate(
-            primal=problem.primal(w, margins),
+            primal=primal,
             dual=problem.dual(alpha, implied),
-            rounding=_rounding(problem, w, b, alpha, implied, margins),
-            kkt=kkt,
+            rounding=rounding + _rounding_of_penalty(problem, primal, *sizes),
+            kkt=tuple(Kind(*facts) for facts in zip(names, _demands(problem), counts, worst, strict=True)),
             slack=slack,
             violations=violations,
             misclassified=misclassified,
             right=right,
             stationarity=_stationarity(problem, w, implied),
-            width=float(np.divide(2.0, norm)),
+            width=float(np.divide(2.0, sizes[0])),
             rows=len(live),
             alpha=alpha,
-            support=live[~at_zero],
+            support=np.flatnonzero(support),
         )
 
 
@@ -158,63 +175,15 @@ def _stationarity(problem: Problem, w: Floats, implied: Floats) -> float:
     return float(np.linalg.norm(w - implied)) / norm if norm else float(implied.any())
 
 
-def _rounding(problem: Problem, w: Floats, b: float, alpha: Floats, implied: Floats, margins: Floats) -> float:
-    """A first-order bound on the rounding of primal − dual: of each margin, of w(α), and of the balance Σ αᵢyᵢ = 0."""
-    size, implied_size = float(np.linalg.norm(w)), float(np.linalg.norm(implied))
+def _rounding_of_penalty(problem: Problem, primal: float, size: float, implied_size: float) -> float:
+    """A first-order bound on the rounding of ½‖w‖² + ½‖w(α)‖².
 
-    of_margins = of_weights = 0.0
-    for here in blocks(len(alpha)):
-        rounding, a = problem.rounding_of_margins(size, b, here), np.abs(alpha[here])
-        # A margin just above the kink may be just below it.
-        pulls = a if problem.hard else np.abs(problem.c[here] * problem.loss.slope(margins[here] - rounding))
-        of_margins += inner(pulls, rounding)
-        of_weights += inner(a, problem.rounding_of_margins(implied_size, b, here))
-    if not problem.penalised:  # w(α) should be 0; what it is instead may matter to any w of the size of ours
-        slip = 2 * implied_size * size
-        if slip > SLIP * problem.primal(w, margins):  # and the best w may be far larger
-            return np.inf
-        return of_margins + of_weights + slip
-    return of_margins + of_weights + 4 * float(np.finfo(np.float64).eps) * (size**2 + implied_size**2)
-
-
-def _look_at_rows(
-    problem: Problem, margins: Floats, alpha: Floats
-) -> tuple[tuple[Kind, ...], float, int, int, int, NDArray[np.bool_]]:
-    """The KKT table, the slacks' sum, how many are positive and above 1, how many rows are right; and which α are 0."""
-    m, y, alpha, c = (problem.narrow(values) for values in (margins, problem.y, alpha, problem.c))
-    tiny = AT_BOUND * max(float(alpha.max()), -float(alpha.min()))
-    at_zero = np.empty(len(m), bool)
-    slack, violations, misclassified, right = 0.0, 0, 0, 0
-    counts, worst = [0, 0, 0], [0.0, 0.0, 0.0]
-    for here in blocks(len(m)):
-        at_zero[here] = np.abs(alpha[here]) <= np.minimum(AT_BOUND * c[here], tiny)
-        slacks = np.maximum(0.0, 1 - m[here])
-        slack += float(slacks.sum())
-        violations += int(np.count_nonzero(slacks > AT_BOUND))
-        misclassified += int(np.count_nonzero(slacks > 1))
-        right += int(np.count_nonzero(np.where(y[here] > 0, m[here] > 0, m[here] >= 0)))
-        places, miss = _places_and_misses(problem, m[here], alpha[here], c[here], at_zero[here])
-        counts = [count + int(np.count_nonzero(place)) for count, place in zip(counts, places, strict=True)]
-        worst = [max(old, float(np.where(place, miss, 0.0).max())) for old, place in zip(worst, places, strict=True)]
-    names = "α = 0", "0 < α < c", "α = c"
-    kkt = tuple(Kind(*facts) for facts in zip(names, _demands(problem), counts, worst, strict=True))
-    return kkt, slack, violations, misclassified, right, at_zero
-
-
-def _places_and_misses(
-    problem: Problem, m: Floats, alpha: Floats, c: Floats, at_zero: NDArray[np.bool_]
-) -> tuple[tuple[NDArray[np.bool_], ...], Floats]:
-    """Which α are 0, in between and at their bound, and how far each row is from what optimality demands there."""
-    loss = problem.loss
-    if problem.hard:
-        at_bound = np.zeros(len(m), bool)
-        miss = np.where(at_zero, np.maximum(0.0, 1 - m), np.abs(m - 1))
-    else:
-        a = alpha / c
-        at_bound = a >= loss.upper - AT_BOUND
-        a = np.where(at_zero & (loss.lower == 0), 0.0, np.where(at_bound, loss.upper, a))
-        miss = loss.kkt_violation(m, a)
-    return (at_zero, ~at_zero & ~at_bound, at_bound), miss
+    Without the penalty w(α) should be 0; what it is instead may matter to any w of the size of ours.
+    """
+    if problem.penalised:
+        return 4 * float(np.finfo(np.float64).eps) * (size**2 + implied_size**2)
+    slip = 2 * implied_size * size
+    return slip if slip <= SLIP * primal else np.inf  # the best w may be far larger
 
 
 def _demands(problem: Problem) -> tuple[str, str, str]:

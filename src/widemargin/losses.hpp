@@ -131,6 +131,13 @@ struct Logistic {
     }
 };
 
+// The shape at one margin without its last digit, many times faster where there is an exponential in it.
+template <class Loss>
+Shape quick_shape(double m) {
+    if constexpr (requires { Loss::shape(m); }) return Loss::shape(m);
+    else return {Loss::value(m), Loss::slope(m), 0.0};
+}
+
 using SmoothLosses = std::tuple<SquaredHinge, Logistic, Squared>;
 using Losses = std::tuple<Hinge, SquaredHinge, Logistic, Squared, Perceptron>;
 

@@ -78,10 +78,20 @@ class OneAgainstRest:
 
     def _strengths(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
         """cᵢ = C × class weight × sample weight."""
+        strength = weights * self._class_weights(y, classes, weights) if self.class_weight is not None else weights.copy()
+        if np.isinf(self.C):  # the hard margin, or the loss without a penalty
+            return np.where(strength > 0, np.inf, 0.0) if np.isfinite(LOSSES[self.loss].kink) else strength
+        with np.errstate(over="ignore"):
+            strength *= self.C
+        if not np.isfinite(strength).all():
+            raise ValueError(f"C={self.C:g} times the weights is too large a number; use a smaller C, or C=inf")
+        return strength
+
+    def _class_weights(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
+        """What `class_weight` says of each row."""
         place = np.searchsorted(classes, y).clip(0, len(classes) - 1)
-        totals = np.bincount(place, weights=weights, minlength=len(classes))
-        per_class = np.ones(len(classes))
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            totals = np.bincount(place, weights=weights, minlength=len(classes))
             per_class = totals.sum() / (len(classes) * totals)
         elif isinstance(self.class_weight, dict):
             unknown = [key for key in self.class_weight if key not in classes]
@@ -94,16 +104,10 @@ class OneAgainstRest:
             per_class = np.array([self.class_weight.get(name, 1.0) for name in classes], dtype=float)
             if not ((per_class > 0) & (per_class < np.inf)).all():
                 raise ValueError(f"class_weight={self.class_weight!r}; weights of classes must be finite and > 0")
-        elif self.class_weight is not None:
+        else:
             raise ValueError(f"class_weight={self.class_weight!r}; it must be a dict, 'balanced' or None")
-        strength: Floats = per_class[place] * weights
-        if np.isinf(self.C):  # the hard margin, or the loss without a penalty
-            return np.where(strength > 0, np.inf, 0.0) if np.isfinite(LOSSES[self.loss].kink) else strength
-        with np.errstate(over="ignore"):
-            strength *= self.C
-        if not np.isfinite(strength).all():
-            raise ValueError(f"C={self.C:g} times the weights is too large a number; use a smaller C, or C=inf")
-        return strength
+        each: Floats = per_class[place]
+        return each
 
     def fit(
         self,

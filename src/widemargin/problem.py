@@ -226,7 +226,7 @@ class Problem:
         penalty = inner(w, w) / 2 if self.penalised else 0.0
         if self.hard:
             return penalty
-        return penalty + sum(inner(self.c[here], self.loss.value(margins[here])) for here in blocks(len(margins)))
+        return penalty + _core.losses(self.loss.name, margins, self.c, self.rows.threads)
 
     def dual(self, alpha: Floats, w: Floats) -> float:
         """The dual objective at a feasible α, given w = w(α); a lower bound on every primal value.
@@ -239,9 +239,8 @@ class Problem:
             return float(np.square(alpha.sum() / norm) / 2) if norm > 0 else 0.0
         if not self.penalised and (np.abs(w) > BALANCED * self.rows.column_sums(np.abs(alpha))).any():
             return -np.inf
-        c, alpha = self.narrow(self.c), self.narrow(alpha)
         penalty = inner(w, w) / 2 if self.penalised else 0.0
-        return -penalty - sum(inner(c[here], self.loss.conjugate(alpha[here] / c[here])) for here in blocks(len(c)))
+        return -penalty - _core.conjugates(self.loss.name, alpha, self.c, self.rows.threads)
 
     def canonical(self, w: Floats, b: float, margins: Floats) -> tuple[Floats, float]:
         """The same hyperplane with its smallest margin scaled to 1, if this is a hard margin that it satisfies.
@@ -259,9 +258,9 @@ class Problem:
         slacks = inner(self.c, self.loss.value(margins - rounding))
         return (stretch * w, stretch * b) if longer < slacks else (w, b)
 
-    def rounding_of_margins(self, size: float, b: float, here: slice = slice(None)) -> Floats:
+    def rounding_of_margins(self, size: float, b: float) -> Floats:
         """By how much each margin of a w of that size may be off, to first order."""
-        bound = np.sqrt(self.norms[here])
+        bound = np.sqrt(self.norms)
         bound *= size
         bound += abs(b)
         bound *= 4 * float(np.finfo(np.float64).eps)

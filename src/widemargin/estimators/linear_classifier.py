@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from widemargin.data import Rows
+from widemargin.data.labels import FEW, distinct
 from widemargin.model import LinearModel
 from widemargin.one_against_rest import count_threads
 
@@ -87,7 +88,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             ensure_all_finite=finite,
             reset=reset,
         )
-        check_classification_targets(y)
+        if not _is_plain(y):
+            check_classification_targets(y)
         return X, y
 
     def _rows(self, X: Any) -> Rows:
@@ -116,3 +118,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _is_plain(y: NDArray[Any]) -> bool:
+    """Whether labels are so few whole numbers that scikit-learn would have nothing to say about them."""
+    if y.dtype.kind not in "biuf":
+        return False
+    classes = distinct(y)
+    return len(classes) <= min(FEW, len(y) // 2) and bool((classes == np.round(classes)).all())

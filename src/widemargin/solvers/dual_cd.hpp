@@ -78,20 +78,6 @@ struct Sight {
     double largest = -inf, smallest = inf;  // of the gradients of rows that may still move
 };
 
-// Σ cφ*(−α/c), in a fixed number of sums.
-template <class Loss>
-double conjugates(const double* alpha, const double* c, Index n, int threads) {
-    std::array<double, 16> parts{};
-    const int pieces = static_cast<int>(parts.size());
-    run_pieces(pieces, threads, [&](int piece) {
-        double sum = 0;
-        for (Index i = n * piece / pieces; i < n * (piece + 1) / pieces; ++i)
-            if (c[i] > 0) sum += Loss::conjugate_of_row(alpha[i], c[i]);
-        parts[static_cast<std::size_t>(piece)] = sum;
-    });
-    return std::accumulate(parts.begin(), parts.end(), 0.0);
-}
-
 // What a shard did since the last merge.
 struct Changes {
     struct Change {

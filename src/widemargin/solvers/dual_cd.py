@@ -34,7 +34,7 @@ BALANCE = 1 / 30
 #: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
 BLOCK, BLOCKS = 16, 2000
 #: Data with more non-zeros in play than this is cut into two shards that run side by side.
-MANY = 250_000
+MANY = 60_000
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
 MERGE, BETWEEN = 4, 10_000
 #: αᵢ at a bound is left out of the next passes if its gradient is beyond a share of the largest that the last one met:
@@ -209,7 +209,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         at.visited, at.unseen = at.visited + visits, at.unseen + visits
         at.worst = max(largest, -smallest)
         if at.unseen >= len(live):  # the dual costs O(n): no more often than a pass's worth of rows
-            at.dual, at.unseen = _dual(problem, at.alpha, at.w), 0
+            at.dual, at.unseen = problem.dual(at.alpha, at.w), 0
         claim = abs(gap) / at.dual if at.dual > 0 else np.inf
         at.before = before / at.dual if before and at.dual > 0 else at.before
         # The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
@@ -217,7 +217,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         now, at.before = claim * fall, claim
         near = now if several else NEAR * now
         if near <= tol and at.unseen:  # the proof begins with it
-            at.dual, at.unseen = _dual(problem, at.alpha, at.w), 0
+            at.dual, at.unseen = problem.dual(at.alpha, at.w), 0
         share = BOLD if claim > ROUGH else SHY
         at.above = share * largest if largest > 0 else np.inf
         at.below = share * smallest if smallest < 0 else -np.inf
@@ -262,13 +262,6 @@ def _begin(problem: Problem, tol: float, alpha: Floats, w: Floats, b: float) -> 
     return Memory(
         tol, alpha, b, w, inner(alpha, problem.y), active, actives, slow, rough=problem.rows.rough and tol > ROUGHLY
     )
-
-
-def _dual(problem: Problem, alpha: Floats, w: Floats) -> float:
-    """The dual at an α that is known to be within its bounds."""
-    if problem.hard:
-        return problem.dual(alpha, w)
-    return -inner(w, w) / 2 - _core.conjugates(problem.loss.name, alpha, problem.c, problem.rows.threads)
 
 
 def _cold(problem: Problem, tol: float) -> Memory:

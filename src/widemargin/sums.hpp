@@ -1,0 +1,57 @@
+// SUMS over all rows: of their losses, and of the conjugates of their dual variables.
+//
+// Long sums are sums of short ones, so that their rounding does not grow with the number of rows, and they run over a
+// fixed number of pieces, so that their bits do not depend on the threads.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "data/rows.hpp"
+#include "losses.hpp"
+#include "threads.hpp"
+
+namespace widemargin {
+
+// The sum of what of_stretch(begin, end) returns for short stretches of n rows.
+template <class OfStretch>
+auto sum_of_stretches(Index n, int threads, OfStretch of_stretch) {
+    constexpr int pieces = 16;
+    constexpr Index stretch = 512;
+    std::array<decltype(of_stretch(0, 0)), pieces> parts{};
+    run_pieces(pieces, threads, [&](int piece) {
+        auto& part = parts[static_cast<std::size_t>(piece)];
+        const Index end = n * (piece + 1) / pieces;
+        for (Index begin = n * piece / pieces; begin < end; begin += stretch)
+            part += of_stretch(begin, std::min(end, begin + stretch));
+    });
+    for (int piece = 1; piece < pieces; ++piece) parts[0] += parts[static_cast<std::size_t>(piece)];
+    return parts[0];
+}
+
+// Σ cφ(m); a row of strength 0 is none, whatever its margin.
+template <class Loss>
+double losses(const double* m, const double* c, Index n, int threads) {
+    return sum_of_stretches(n, threads, [&](Index begin, Index end) {
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Index i = begin; i < end; ++i) sum += c[i] > 0 ? c[i] * quick_shape<Loss>(m[i]).value : 0.0;
+        return sum;
+    });
+}
+
+// Σ cφ*(−α/c), infinite where an α is out of its bounds.
+template <class Loss>
+double conjugates(const double* alpha, const double* c, Index n, int threads) {
+    return sum_of_stretches(n, threads, [&](Index begin, Index end) {
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Index i = begin; i < end; ++i) {
+            const bool inside = alpha[i] >= Loss::lower() && alpha[i] <= Loss::upper(c[i]);
+            sum += !(c[i] > 0) ? 0.0 : inside ? Loss::conjugate_of_row(alpha[i], c[i]) : inf;
+        }
+        return sum;
+    });
+}
+
+}  // namespace widemargin
