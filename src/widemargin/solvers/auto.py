@@ -137,10 +137,10 @@ def _cost_of_interior_point(problem: Problem) -> float:
 
 
 def _cost_of_proximal_newton(problem: Problem) -> float:
-    """Some fifteen steps, and the Gram matrix of a part of the rows."""
+    """Some twenty steps, and the Gram matrix of a part of the rows."""
     rows = problem.rows
-    step = 2 * rows.nonzeros + 10 * rows.n + 0.05 * rows.d**3 + 3 * rows.d**2 + 2e5
-    return 15 * step + 0.1 * operations(problem)
+    step = rows.nonzeros + 5 * rows.n + 0.04 * rows.d**3 + 3 * rows.d**2 + 5e5
+    return 20 * step + 0.1 * operations(problem)
 
 
 def _seen(iterate: Iterate) -> float:
