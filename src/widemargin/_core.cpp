@@ -22,6 +22,7 @@
 #include "solvers/curve.hpp"
 #include "solvers/dual_cd.hpp"
 #include "solvers/hildreth.hpp"
+#include "solvers/lanes.hpp"
 #include "solvers/lazy_weights.hpp"
 #include "solvers/mira.hpp"
 #include "solvers/proximal_newton.hpp"
@@ -197,6 +198,56 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     }
     return nb::make_tuple(pass.b, pass.s, sight.gap, before, sight.largest, sight.smallest, pass.actives, visits);
 }
+
+// Up to eight classes in lanes, with the arrays they borrow kept alive.
+class LaneDescent {
+   public:
+    LaneDescent(const std::string& loss, const Rows& rows, Array<const unsigned char> label, Vector b,
+                Vector c, Vector norms, Array<const Index> live, Index block, double inverse_rho, unsigned seed)
+        : loss(loss), rows(rows), borrowed(nb::make_tuple(label, c, norms)), used(static_cast<int>(b.size())),
+          descent(label.data(), used, c.data(), norms.data(), rows.n(), rows.d(), inverse_rho, b.data(),
+                  std::vector<Index>(live.data(), live.data() + live.size()), block, seed) {
+        need(label.size(), rows.n(), "label");
+        need(c.size(), rows.n(), "c");
+        need(norms.size(), rows.n(), "norms");
+        for (std::size_t i = 0; i < label.size(); ++i)
+            if (label.data()[i] > wm::lanes) throw std::out_of_range("a label of no lane");
+        if (used < 1 || used > wm::lanes) throw std::invalid_argument("there are one to eight lanes");
+        if (block < 1) throw std::invalid_argument("a block has at least one row");
+    }
+
+    // Whether all classes seem to be solved, the largest of their relative gaps, the passes and the visits so far.
+    nb::tuple run(double tol, double bold, double shy, double rough, double comes_back, double slow, Index again, Index leave, Index budget) {
+        nb::gil_scoped_release release;
+        with_loss<std::tuple<wm::Hinge, wm::SquaredHinge>>(loss, [&](auto chosen) {
+            rows.visit([&](const auto& x) {
+                descent.run<decltype(chosen)>(x, tol, {bold, shy, rough, comes_back, slow, again, leave}, budget);
+            });
+            return 0;
+        });
+        nb::gil_scoped_acquire acquire;
+        const double worst = *std::max_element(descent.claim.begin(), descent.claim.begin() + used);
+        return nb::make_tuple(descent.done, worst, descent.passes, descent.visits);
+    }
+
+    // α, b and w of one class, and whether they seem to be its solution.
+    nb::tuple solution(int lane) const {
+        if (lane < 0 || lane >= used) throw std::out_of_range("no such lane");
+        double *alpha, *w;
+        auto alphas = fresh(alpha, rows.n()), weights = fresh(w, rows.d());
+        descent.alpha_of(lane, alpha);
+        descent.weights_of(lane, w);
+        const auto k = static_cast<std::size_t>(lane);
+        return nb::make_tuple(alphas, descent.bias[k], weights, descent.open[lane] == 0);
+    }
+
+   private:
+    std::string loss;
+    Rows rows;
+    nb::tuple borrowed;
+    int used;
+    wm::LaneDescent descent;
+};
 
 double losses(const std::string& loss, Vector m, Vector c, int threads) {
     need(c.size(), static_cast<Index>(m.size()), "c");
@@ -565,6 +616,14 @@ NB_MODULE(MODULE_NAME, m) {
           "actives"_a, "order"_a, "block"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
           "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a,
           "split"_a, "threads"_a, "apart"_a, "work"_a);
+    m.attr("lanes") = wm::lanes;
+    nb::class_<LaneDescent>(m, "LaneDescent")
+        .def(nb::init<const std::string&, const Rows&, Array<const unsigned char>, Vector, Vector, Vector,
+                      Array<const Index>, Index, double, unsigned>(),
+             "loss"_a, "rows"_a, "label"_a, "b"_a, "c"_a, "norms"_a, "live"_a, "block"_a, "inverse_rho"_a, "seed"_a)
+        .def("run", &LaneDescent::run, "tol"_a, "bold"_a, "shy"_a, "rough"_a, "comes_back"_a, "slow"_a, "again"_a,
+             "leave"_a, "budget"_a)
+        .def("solution", &LaneDescent::solution, "lane"_a);
     m.def("losses", &losses, "loss"_a, "m"_a, "c"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("facts_of_rows", &facts_of_rows, "loss"_a, "m"_a, "alpha"_a, "y"_a, "c"_a, "norms"_a, "w_size"_a,

@@ -88,6 +88,37 @@ def dual_cd_pass(
     apart: int,
     work: Workspace,
 ) -> tuple[float, float, float, float, float, float, int, int]: ...
+
+lanes: int
+
+class LaneDescent:
+    def __init__(
+        self,
+        loss: str,
+        rows: Rows,
+        label: NDArray[np.uint8],
+        b: Floats,
+        c: Floats,
+        norms: Floats,
+        live: Integers,
+        block: int,
+        inverse_rho: float,
+        seed: int,
+    ) -> None: ...
+    def run(
+        self,
+        tol: float,
+        bold: float,
+        shy: float,
+        rough: float,
+        comes_back: float,
+        slow: float,
+        again: int,
+        leave: int,
+        budget: int,
+    ) -> tuple[bool, float, int, int]: ...
+    def solution(self, lane: int) -> tuple[Floats, float, Floats, bool]: ...
+
 def losses(loss: str, m: Floats, c: Floats, threads: int) -> float: ...
 def conjugates(loss: str, alpha: Floats, c: Floats, threads: int) -> float: ...
 def facts_of_rows(

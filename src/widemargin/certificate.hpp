@@ -48,7 +48,7 @@ struct RowFacts {
 template <class Loss>
 double kkt_miss(double m, double a) {
     if constexpr (requires { Loss::shape(m); }) return std::abs(a + Loss::shape(m).slope);
-    const double beyond = Loss::gradient(0, m, 1);
+    const double beyond = Loss::gradient(0.0, m, 1.0);
     return std::max({a < 1 ? -beyond : 0.0, a > 0 ? beyond : 0.0, 0.0});
 }
 

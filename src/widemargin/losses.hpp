@@ -32,39 +32,58 @@ struct Quadratic {
 
     static double conjugate(double a) {
         if (a < lower() || a > upper(1.0)) return inf;
-        return a * (bend * a / 4 - kink);
+        return conjugate_of_row(a, 1.0);
     }
 
-    // cφ*(−α/c) for an α within its bounds; no division where there is no bend, so c may be infinite.
-    static double conjugate_of_row(double alpha, double c) { return alpha * ((bend ? bend * alpha / (4 * c) : 0.0) - kink); }
+    // V is a number or a vector of them. Where there is no bend there is no division, so c may be infinite.
+
+    // cφ*(−α/c) for an α within its bounds.
+    template <class V>
+    static V conjugate_of_row(V alpha, double c) {
+        if constexpr (bend == 0) return -kink * alpha;
+        else return alpha * (bend * alpha / (4 * c) - kink);
+    }
 
     // d/dα of the dual objective, margin included: positive means that α wants to fall.
-    static double gradient(double alpha, double m, double c) { return m - kink + bend * alpha / (2 * c); }
+    template <class V>
+    static V gradient(V alpha, V m, double c) {
+        if constexpr (bend == 0) return m - kink;
+        else return m - kink + bend * alpha / (2 * c);
+    }
 
     // cφ*(−α'/c) − cφ*(−α/c).
     static double conjugate_change(double alpha, double next, double c) {
-        return (next - alpha) * (gradient(alpha, 0, c) + bend * (next - alpha) / (4 * c));
+        return (next - alpha) * (gradient(alpha, 0.0, c) + (bend ? bend * (next - alpha) / (4 * c) : 0.0));
     }
 
     // argmin over α' of ½q(α'−α)² + m(α'−α) + cφ*(−α'/c). With q = 0 (an empty row) and no bend it is an end of the box.
-    static double step(double alpha, double m, double q, double c) {
-        const double g = gradient(alpha, m, c);
-        if (g == 0) return alpha;
-        return std::clamp(alpha - g / (q + bend / (2 * c)), lower(), upper(c));
+    template <class V>
+    static V step(V alpha, V m, double q, double c) {
+        const V g = gradient(alpha, m, c);
+        V next = alpha - g / (bend ? q + bend / (2 * c) : q);
+        if constexpr (lower_bounded) next = next < 0 ? V{} : next;
+        if constexpr (upper_bounded) next = next > c ? V{} + c : next;
+        return g == 0 ? alpha : next;
     }
 };
 
 // φ(m) = max(0, 1−m); at m = 1 the slope is 0.
 struct Hinge : Quadratic<1, 0, true, true> {
     static constexpr const char* name = "hinge";
-    static double value(double m) { return std::max(0.0, 1 - m); }
+    template <class V>
+    static V value(V m) {
+        return m >= 1 ? V{} : 1 - m;
+    }
     static double slope(double m) { return m < 1 ? -1.0 : 0.0; }
 };
 
 // φ(m) = max(0, 1−m)²; smooth, its second derivative jumps at m = 1.
 struct SquaredHinge : Quadratic<1, 1, true, false> {
     static constexpr const char* name = "squared_hinge";
-    static double value(double m) { return std::max(0.0, 1 - m) * std::max(0.0, 1 - m); }
+    template <class V>
+    static V value(V m) {
+        return m >= 1 ? V{} : (1 - m) * (1 - m);
+    }
     static double slope(double m) { return -2 * std::max(0.0, 1 - m); }
     static Shape shape(double m) { return {value(m), slope(m), m < 1 ? 2.0 : 0.0}; }
 };

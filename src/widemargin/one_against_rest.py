@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from threading import Event
 from typing import Any
@@ -24,7 +25,7 @@ from widemargin.data.machine import cores_at_hand
 from widemargin.losses import LOSSES
 from widemargin.problem import Problem
 from widemargin.progress import ProgressLine
-from widemargin.solvers import Solver, Start, State, choose
+from widemargin.solvers import Solver, Start, State, begins_with_descent, choose, lanes
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +79,9 @@ class OneAgainstRest:
 
     def _strengths(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
         """cᵢ = C × class weight × sample weight."""
-        strength = weights * self._class_weights(y, classes, weights) if self.class_weight is not None else weights.copy()
+        strength = weights.copy()
+        if self.class_weight is not None:
+            strength *= self._class_weights(y, classes, weights)
         if np.isinf(self.C):  # the hard margin, or the loss without a penalty
             return np.where(strength > 0, np.inf, 0.0) if np.isfinite(LOSSES[self.loss].kink) else strength
         with np.errstate(over="ignore"):
@@ -123,26 +126,42 @@ class OneAgainstRest:
     ) -> list[training.Fit]:
         """One fit per problem, side by side on as many threads as there are; an interrupt ends all of them.
 
-        `keep` is offered the state of the whole training after each iteration, which then goes class by class;
-        `resumed` is such a state.
+        Where descent can take several classes at once, that is where each of them sets out. `keep` is offered the state
+        of the whole training after each iteration, which then goes class by class; `resumed` is such a state.
         """
         began, stop = time.perf_counter(), Event()
         ends = [] if resumed is None else resumed["done"]
         done = [training.judge(problem, **end) for problem, end in zip(problems, ends, strict=False)]
+        shared = starts is None and self.max_iter is None and self._can_share(problems)
 
         def kept(current: Callable[[], State | None]) -> None:
             assert keep is not None
             keep(lambda: {"done": [training.solution(fit) for fit in done], "current": current()})
 
-        def fit(k: int) -> training.Fit:
-            label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
+        def show(line: ProgressLine, iteration: int, seconds: float, gap: float, rows: int) -> None:
+            if stop.is_set():
+                raise KeyboardInterrupt
+            line.show(iteration, seconds, gap, rows)
+
+        def begin(group: range) -> list[Start | None]:
+            if not shared:
+                return [starts[k] if starts else None for k in group]
+            label = f"classes {group[0] + 1} to {group[-1] + 1} of {len(problems)}"
             with ProgressLine(label, self.tol, verbose=verbose, began=began) as line:
 
-                def watch(iteration: int, seconds: float, gap: float, rows: int) -> None:
-                    if stop.is_set():
-                        raise KeyboardInterrupt
-                    line.show(iteration, seconds, gap, rows)
+                def told(passes: int, gap: float, rows: int) -> None:
+                    show(line, passes, time.perf_counter() - began, gap, rows)
+                    if keep is not None:
+                        kept(lambda: None)
 
+                return [*lanes.descend([problems[k] for k in group], tol=self.tol, seed=seed, told=told)]
+
+        def fit_group(group: range) -> list[training.Fit]:
+            return [fit(k, start) for k, start in zip(group, begin(group), strict=True)]
+
+        def fit(k: int, start: Start | None) -> training.Fit:
+            label = f"class {k + 1} of {len(problems)}" if len(problems) > 1 else "training"
+            with ProgressLine(label, self.tol, verbose=verbose, began=began) as line:
                 try:
                     return training.fit(
                         problems[k],
@@ -150,8 +169,8 @@ class OneAgainstRest:
                         tol=self.tol,
                         max_iter=self.max_iter,
                         seed=seed,
-                        start=starts[k] if starts else None,
-                        watch=watch,
+                        start=start,
+                        watch=partial(show, line),
                         resumed=resumed["current"] if resumed is not None and k == len(ends) else None,
                         keep=kept if keep is not None else None,
                     )
@@ -160,31 +179,42 @@ class OneAgainstRest:
                         error.add_note(f"This is for the class {classes[k]} against the rest.")
                     raise
 
+        groups = lanes.groups(len(problems)) if shared else [range(k, k + 1) for k in range(len(problems))]
         # Lines of progress would run into each other, some solvers hold too much to have it several times, and fits of
         # little data would wait for each other's Python.
-        alone = verbose or self.solver in HEAVY or problems[0].rows.nonzeros < LITTLE
-        workers = 1 if alone else min(threads, len(problems))
+        alone = verbose or self.solver in HEAVY or (problems[0].rows.nonzeros < LITTLE and not shared)
+        workers = 1 if alone else min(threads, len(groups))
         if workers == 1 or keep is not None:
             with training.one_blas_thread():
-                for k in range(len(done), len(problems)):
-                    done.append(fit(k))
-                    if done[-1].interrupted and len(problems) > 1:
-                        raise KeyboardInterrupt  # it is not done, and must not be kept as if it were
+                for group in groups:
+                    if group[-1] < len(done):
+                        continue
+                    for k, start in zip(group, begin(group), strict=True):
+                        if k < len(done):
+                            continue
+                        done.append(fit(k, start))
+                        if done[-1].interrupted and len(problems) > 1:
+                            raise KeyboardInterrupt  # it is not done, and must not be kept as if it were
             return done
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # slow to import
 
         rows = problems[0].rows.with_threads(1)  # one thread for each; the bits do not depend on it
         problems = [replace(problem, rows=rows) for problem in problems]
         with training.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-            fits = [pool.submit(fit, k) for k in range(len(problems))]
+            tasks = [pool.submit(fit_group, group) for group in groups]
             try:  # the first to fail ends them all, whichever class it is
-                for one in wait(fits, return_when=FIRST_EXCEPTION).done:
+                for one in wait(tasks, return_when=FIRST_EXCEPTION).done:
                     one.result()
             except BaseException:
                 stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
-            return [one.result() for one in fits]
+            return [fit for one in tasks for fit in one.result()]
+
+    def _can_share(self, problems: list[Problem]) -> bool:
+        """Whether descent goes through the rows for several classes at once."""
+        descends = self.solver == "dual_cd" or (self.solver == "auto" and begins_with_descent(problems[0]))
+        return descends and lanes.can_share(problems)
 
 
 def signs(y: NDArray[Any], classes: NDArray[Any]) -> list[Floats]:

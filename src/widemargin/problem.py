@@ -314,6 +314,13 @@ class Problem:
             return -float(nearest[0] + nearest[1]) / 2
         return _best_bias_of_lines(y * self.loss.kink - scores, y, c, near)
 
+    @property
+    def bias_of_nothing(self) -> float:
+        """The best b where w = 0."""
+        if self.loss.smooth or self.hard or not self.fit_intercept:
+            return self.best_bias(np.zeros(self.rows.n))
+        return self.loss.kink * float(np.sign(inner(self.c, self.y)))
+
 
 def _best_bias_of_lines(turns: Floats, y: Floats, c: Floats, near: float) -> float:
     """The minimum of Σ cᵢ max(0, yᵢ(turnᵢ − b)): its slope rises by cᵢ where b passes turnᵢ, and passes 0 there."""

@@ -86,7 +86,7 @@ def fit(
     """
     chosen = choose(solver, problem)
     problem.check_lengths()
-    loop = _Loop(problem, tol, watch)
+    loop = _Loop(problem, tol, watch, earlier=0 if start is None else start.iterations)
     if resumed is not None:
         start = loop.resume(resumed)
     if problem.hard and not problem.fit_intercept:
@@ -99,6 +99,7 @@ def fit(
     try:
         with one_blas_thread():
             for last in iterates:
+                last.iterations += loop.earlier
                 if loop.accept(last, final=last.claim <= tol, doubted=last.improving):
                     return loop.result()
                 if loop.exhausted or (max_iter is not None and last.iterations >= max_iter):
@@ -145,8 +146,9 @@ def _blas() -> ThreadpoolController:
 class _Loop:
     """Checks claims, keeps the best proof and the history."""
 
-    def __init__(self, problem: Problem, tol: float, watch: Watch | None) -> None:
+    def __init__(self, problem: Problem, tol: float, watch: Watch | None, earlier: int = 0) -> None:
         self.problem, self.tol, self.watch = problem, tol, watch
+        self.earlier = earlier  # iterations before the solver's first
         self.began = time.perf_counter()
         self.best: Fit | None = None
         self.history: list[Record] = []
@@ -224,11 +226,11 @@ class _Loop:
         if solver is None:
             return None
         best = None if self.best is None else solution(self.best)
-        return {"solver": solver(), "best": best, "suspicions": self.suspicions}
+        return {"solver": solver(), "best": best, "suspicions": self.suspicions, "earlier": self.earlier}
 
     def resume(self, state: State) -> Start:
         """Takes up such a state; where the solver goes on."""
-        self.suspicions = state["suspicions"]
+        self.suspicions, self.earlier = state["suspicions"], state["earlier"]
         if state["best"] is not None:
             self.best = judge(self.problem, **state["best"])
             self.best.history = self.history
@@ -276,4 +278,4 @@ class _Loop:
 def _warm(problem: Problem, start: Start) -> Iterate:
     alpha = problem.feasible(start.alpha)
     w = problem.weights(alpha) if start.w is None else start.w
-    return Iterate(w, start.b, alpha, np.inf, -np.inf, 0.0, problem.rows.n, 0)
+    return Iterate(w, start.b, alpha, np.inf, -np.inf, 0.0, problem.rows.n, start.iterations)

@@ -43,6 +43,20 @@ template <class A, class B>
     return (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
 }
 
+// Σ of term(k) in four running sums, for the same reason.
+template <class Sum, class Term>
+[[gnu::always_inline]] inline Sum sum_of_four(Index k, Index end, Term term) {
+    Sum s0{}, s1{}, s2{}, s3{};
+    for (; k + 4 <= end; k += 4) {
+        s0 += term(k);
+        s1 += term(k + 1);
+        s2 += term(k + 2);
+        s3 += term(k + 3);
+    }
+    for (; k < end; ++k) s0 += term(k);
+    return (s0 + s1) + (s2 + s3);
+}
+
 // Dense rows whose elements lie side by side (C order).
 template <class T>
 struct Contiguous {
@@ -51,6 +65,12 @@ struct Contiguous {
 
     double dot(Index i, const double* w) const { return sum_of_products(w, x + i * stride, d); }
     double square(Index i) const { return sum_of_products(x + i * stride, x + i * stride, d); }
+
+    template <class Sum, class Term>
+    [[gnu::always_inline]] Sum sum(Index i, Term term) const {
+        const T* row = x + i * stride;
+        return sum_of_four<Sum>(0, d, [&](Index j) { return term(j, static_cast<double>(row[j])); });
+    }
 
     void add(Index i, double scale, double* w) const {
         const T* row = x + i * stride;
@@ -76,15 +96,18 @@ struct Strided {
     Index n, d, row_stride, column_stride;
 
     double dot(Index i, const double* w) const {
-        double sum = 0;
-        each(i, [&](Index j, double value) { sum += w[j] * value; });
-        return sum;
+        return sum<double>(i, [&](Index j, double value) { return w[j] * value; });
     }
 
     double square(Index i) const {
-        double sum = 0;
-        each(i, [&](Index, double value) { sum += value * value; });
-        return sum;
+        return sum<double>(i, [](Index, double value) { return value * value; });
+    }
+
+    template <class Sum, class Term>
+    [[gnu::always_inline]] Sum sum(Index i, Term term) const {
+        Sum total{};
+        each(i, [&](Index j, double value) { total += term(j, value); });
+        return total;
     }
 
     void add(Index i, double scale, double* w) const {
@@ -112,27 +135,16 @@ struct Csr {
     Index n, d;
 
     double dot(Index i, const double* w) const {
-        return sum(i, [&](Index k) { return w[columns[k]] * static_cast<double>(x[k]); });
+        return sum<double>(i, [&](Index j, double value) { return w[j] * value; });
     }
 
     double square(Index i) const {
-        return sum(i, [&](Index k) { return static_cast<double>(x[k]) * static_cast<double>(x[k]); });
+        return sum<double>(i, [](Index, double value) { return value * value; });
     }
 
-    // Four running sums: the additions of one would wait for each other longer than for memory.
-    template <class Term>
-    [[gnu::always_inline]] double sum(Index i, Term term) const {
-        const Index end = starts[i + 1];
-        Index k = starts[i];
-        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-        for (; k + 4 <= end; k += 4) {
-            s0 += term(k);
-            s1 += term(k + 1);
-            s2 += term(k + 2);
-            s3 += term(k + 3);
-        }
-        for (; k < end; ++k) s0 += term(k);
-        return (s0 + s1) + (s2 + s3);
+    template <class Sum, class Term>
+    [[gnu::always_inline]] Sum sum(Index i, Term term) const {
+        return sum_of_four<Sum>(starts[i], starts[i + 1], [&](Index k) { return term(columns[k], static_cast<double>(x[k])); });
     }
 
     void add(Index i, double scale, double* w) const {

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from widemargin.problem import Problem
-from widemargin.solvers.auto import auto
+from widemargin.solvers import lanes
+from widemargin.solvers.auto import auto, begins_with_descent
 from widemargin.solvers.dual_cd import dual_cd
 from widemargin.solvers.hildreth import dual_by_hildreth, hildreth
 from widemargin.solvers.interior_point import interior_point
@@ -35,8 +36,10 @@ __all__ = [
     "Start",
     "State",
     "Subgradient",
+    "begins_with_descent",
     "choose",
     "hildreth",
+    "lanes",
 ]
 
 

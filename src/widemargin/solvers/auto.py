@@ -32,6 +32,8 @@ AT_ONCE = 2e7
 FEW, STEPS = 300, 10
 #: Nor are smooth problems that Newton's method solves in the time of this many passes: descent takes as many.
 PASSES = 25
+#: What a pass of coordinate descent costs besides its visits.
+RETURN_TO_PYTHON = 5e4
 #: Passes of coordinate descent before its pace is judged.
 FIRST = 3
 #: The relative gap from which on coordinate descent's point is a better start than none.
@@ -68,13 +70,11 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
     if min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
         yield from dual_cd(problem, tol=tol, seed=seed, start=start)
         return
-    rows, smooth = problem.rows, problem.loss.smooth and not problem.hard
+    rows = problem.rows
     proximal = problem.loss.name == "hinge" and not problem.hard and rows.d <= rows.n
     interior = _cost_of_interior_point(problem)
     second_order = min(interior, _cost_of_proximal_newton(problem)) if proximal else interior
-    visit = 3 * rows.nonzeros / rows.n + (300 if smooth and np.isfinite(problem.loss.upper) else 40)
-    pass_cost = 5e4 + rows.n * visit
-    at_once = interior <= AT_ONCE or problem.hard or (smooth and interior <= PASSES * pass_cost)
+    visit, at_once = _cost_of_a_visit(problem), not begins_with_descent(problem)
     methods: list[Any] = [proximal_newton, interior_point] if proximal and not at_once else [interior_point]
     if at_once and problem.loss.name == "hinge" and rows.n <= FEW:
         methods.insert(0, _a_little_of_smo)
@@ -89,7 +89,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         for iterate in descent:
             at.descent = iterate.state
             at.done = at.passes = iterate.iterations
-            at.spent += 5e4 + iterate.visits * visit
+            at.spent += RETURN_TO_PYTHON + iterate.visits * visit
             at.trace.append((at.spent, _seen(iterate)))
             tried = len(at.trace) > FIRST and at.spent > second_order / 20
             if at.spent > second_order or (tried and _left(at.trace, tol) > second_order):
@@ -116,12 +116,27 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         yield iterate
 
 
+def begins_with_descent(problem: Problem) -> bool:
+    """Whether coordinate descent is worth a try, since another method would take a while."""
+    if not problem.penalised or min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
+        return problem.penalised
+    smooth, interior = problem.loss.smooth and not problem.hard, _cost_of_interior_point(problem)
+    passes = PASSES * (RETURN_TO_PYTHON + problem.rows.n * _cost_of_a_visit(problem))
+    return not (interior <= AT_ONCE or problem.hard or (smooth and interior <= passes))
+
+
 def _a_little_of_smo(problem: Problem, *, tol: float, seed: int, start: Start | None) -> Iterator[Iterate]:
     """The optimum, if a few steps of SMO reach it."""
     state, most = SmoState(problem, start), STEPS * problem.rows.n
     taken, _ = state.run(most, 1e-12)
     if taken < most and np.isfinite(state.alpha).all():  # which it is not where no hard margin exists
         yield Sight(problem).of(problem.weights(state.alpha), 0.0, state.alpha, 1)
+
+
+def _cost_of_a_visit(problem: Problem) -> float:
+    """Of a row, by coordinate descent."""
+    rows, logistic = problem.rows, problem.loss.smooth and not problem.hard and np.isfinite(problem.loss.upper)
+    return 3 * rows.nonzeros / rows.n + (300 if logistic else 40)
 
 
 def _cost_of_interior_point(problem: Problem) -> float:

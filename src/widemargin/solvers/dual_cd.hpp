@@ -111,7 +111,7 @@ void visit(const Rows& rows, const DualCd& pass, Index position, double* w, doub
     if (change == 0) return;
     if (changes) {
         changes->rows.push_back({i, alpha});
-        changes->slope += change * Loss::gradient(alpha, 0, c);
+        changes->slope += change * Loss::gradient(alpha, 0.0, c);
         changes->conjugate += Loss::conjugate_change(alpha, next, c);
     }
     pass.alpha[i] = next;

@@ -111,11 +111,9 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     def state() -> State:
         return {**asdict(at), "order": order.bit_generator.state}
 
-    inverse_rho = BALANCE * float(problem.narrow(norms).mean()) if problem.fit_intercept else 0.0
-    if problem.fit_intercept and inverse_rho == 0:  # nothing but empty rows
-        inverse_rho = 1.0
+    inverse_rho = inverse_rho_of(problem)
     nonzeros_per_row, several = rows.nonzeros / rows.n, len(rows.parts) > 1
-    block = int(np.clip(len(live) // BLOCKS, 1, BLOCK))
+    block = block_of(len(live))
     many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
     apart = math.ceil(max(MERGE * rows.d, BETWEEN) / max(nonzeros_per_row, 1e-9))
     work = _core.Workspace()
@@ -238,6 +236,16 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         yield Iterate(at.w, at.b, at.alpha, np.inf, at.dual, np.inf, len(live), at.iteration, state=state)
 
 
+def block_of(count: int) -> int:
+    """How many neighbours of so many rows are visited together."""
+    return int(np.clip(count // BLOCKS, 1, BLOCK))
+
+
+def inverse_rho_of(problem: Problem) -> float:
+    """1/ρ, which is 0 without a bias; any will do where all rows are empty."""
+    return BALANCE * float(problem.narrow(problem.norms).mean()) or 1.0 if problem.fit_intercept else 0.0
+
+
 class _Numbers(NamedTuple):
     """What rows have beside X."""
 
@@ -266,7 +274,7 @@ def _begin(problem: Problem, tol: float, alpha: Floats, w: Floats, b: float) -> 
 
 def _cold(problem: Problem, tol: float) -> Memory:
     """α = 0, or the best multiple of c where the loss keeps α away from both ends; the best b for w = 0."""
-    n, b = problem.rows.n, problem.best_bias(np.zeros(problem.rows.n))
+    n, b = problem.rows.n, problem.bias_of_nothing
     if not (problem.loss.smooth and np.isfinite(problem.loss.upper)):
         return _begin(problem, tol, np.zeros(n), np.zeros(problem.rows.d), b)
     far = problem.weights(problem.c)

@@ -1,0 +1,123 @@
+"""Several classes at once: each lane holds what descent for its class alone would have to hold."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+
+from oracles import text_like
+from widemargin import LinearSVM
+from widemargin.certificate import certify
+from widemargin.data import Rows
+from widemargin.one_against_rest import OneAgainstRest
+from widemargin.solvers import lanes
+
+LOSSES = ["hinge", "squared_hinge"]
+
+
+def many_classes(count, n=900, d=300, seed=0):
+    """Sparse rows of that many classes, some mislabelled."""
+    rng = np.random.default_rng(seed)
+    X, _ = text_like(n, d, 20, seed)
+    y = np.argmax(X @ rng.standard_normal((d, count)), axis=1)
+    return sp.csr_matrix(X), np.where(rng.random(n) < 0.1, rng.integers(0, count, n), y)
+
+
+def problems_of(X, y, **options):
+    """One problem per class."""
+    weights = options.pop("weights", np.ones(len(y)))
+    return OneAgainstRest(**options).problems(Rows(X), y, weights)[1]
+
+
+def descended(problems, tol=1e-3, seed=0):
+    """The starts of all classes, group by group."""
+    groups = lanes.groups(len(problems))
+    assert [k for group in groups for k in group] == list(range(len(problems)))
+    return [
+        start
+        for group in groups
+        for start in lanes.descend([problems[k] for k in group], tol=tol, seed=seed, told=lambda *_: None)
+    ]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("count", [3, 8, 9, 17, 33])
+def test_lanes_hold_feasible_points_and_their_weights(loss, fit_intercept, count):
+    """0 ≤ α ≤ c and w = w(α), however many of the lanes are used."""
+    X, y = many_classes(count)
+    problems = problems_of(X, y, loss=loss, fit_intercept=fit_intercept)
+    for problem, start in zip(problems, descended(problems), strict=True):
+        assert (start.alpha >= 0).all()
+        assert (start.alpha <= problem.upper).all()
+        np.testing.assert_allclose(
+            start.w, problem.weights(start.alpha), rtol=0, atol=1e-12 * np.abs(start.alpha).sum()
+        )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+def test_what_seems_solved_is_solved(loss, tol):
+    """Without a bias a lane that says so is as close to its optimum as it says, by a proof it has no part in."""
+    X, y = many_classes(12)
+    problems = problems_of(X, y, C=0.05, loss=loss, fit_intercept=False)
+    starts = descended(problems, tol)
+    assert sum(start.hopeful for start in starts) >= 9
+    for problem, start in zip(problems, starts, strict=True):
+        if start.hopeful:
+            assert certify(problem, start.w, 0.0, start.alpha).relative_gap <= 3 * tol
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_storage_makes_no_difference(loss):
+    """CSR with either index, C and F order: the same points up to rounding."""
+    X, y = many_classes(5, n=200, d=40)
+    wide = sp.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+    dense = X.toarray()
+    reference = descended(problems_of(X, y, loss=loss))
+    for other in (wide, dense, np.asfortranarray(dense)):
+        for one, two in zip(reference, descended(problems_of(other, y, loss=loss)), strict=True):
+            np.testing.assert_allclose(one.w, two.w, rtol=1e-6, atol=1e-8)
+
+
+def test_rows_of_no_weight_are_none():
+    """As if they were not there."""
+    X, y = many_classes(6)
+    weights = (np.arange(len(y)) % 3 > 0).astype(float)
+    kept = weights > 0
+    with_them, without = problems_of(X, y, weights=weights), problems_of(X[kept], y[kept])
+    for one, other in zip(descended(with_them), descended(without), strict=True):
+        assert not one.alpha[~kept].any()
+        np.testing.assert_allclose(one.w, other.w, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"loss": "squared_hinge"}, {"C": 100.0}])
+def test_every_class_has_its_proof(options):
+    """All at once are as good as one by one."""
+    X, y = many_classes(20)
+    svm = LinearSVM(tol=1e-4, **options).fit(X, y)
+    assert svm.certificate_.relative_gap <= 1e-4
+    assert svm.n_iter_ >= 1
+    for k in (0, 7, 19):
+        alone = LinearSVM(tol=1e-4, **options).fit(X, y == k).certificate_
+        assert svm.certificate_[k].primal == pytest.approx(alone.primal, rel=2e-4)
+
+
+@pytest.mark.parametrize("data", ["text", "digits"])
+def test_the_same_bits_at_any_number_of_threads(data):
+    """Nor does it matter whether somebody watches."""
+    X, y = many_classes(20) if data == "text" else load_digits(return_X_y=True)
+    ways = {"n_jobs": 1}, {"n_jobs": 2}, {"n_jobs": 2, "verbose": 1}
+    one, two, loud = (LinearSVM(C=0.1, **way).fit(X, y) for way in ways)
+    assert one.coef_.tobytes() == two.coef_.tobytes() == loud.coef_.tobytes()
+    assert one.intercept_.tobytes() == two.intercept_.tobytes() == loud.intercept_.tobytes()
+
+
+def test_only_classes_of_the_same_rows_share_lanes():
+    """Two classes, other losses, the hard margin and other rows do not."""
+    X, y = many_classes(4)
+    assert lanes.can_share(problems_of(X, y))
+    assert not lanes.can_share(problems_of(X, y, loss="logistic"))
+    assert not lanes.can_share(problems_of(X, y, C=np.inf))
+    assert not lanes.can_share(problems_of(X, y % 2))
+    assert not lanes.can_share([*problems_of(X, y), *problems_of(X, y)])
