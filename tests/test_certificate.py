@@ -30,6 +30,30 @@ def test_gap_bounds_the_true_distance(data):
     assert certificate.primal >= true - allowed
 
 
+@given(st.data())
+def test_the_kernel_counts_as_numpy_does(data):
+    """Slacks, the KKT table and the objective as the formulas of losses.py have them, row by row."""
+    problem = data.draw(problems())
+    w, b = data.draw(primal_points(problem))
+    seen = certify(problem, w, b, data.draw(dual_points(problem)))
+    live, loss = problem.live, problem.loss
+    m, alpha, c = problem.margins(w, b)[live], seen.alpha[live], problem.c[live]
+    slacks, zero = np.maximum(0, 1 - m), ~np.isin(live, seen.support)
+    assert seen.slack == pytest.approx(slacks.sum(), rel=1e-12)
+    assert (seen.violations, seen.misclassified) == ((slacks > 1e-9).sum(), (slacks > 1).sum())
+    assert (np.abs(alpha[~zero]) > 0).all()
+    if problem.hard:
+        misses, bound = np.where(zero, slacks, np.abs(m - 1)), np.zeros(len(m), bool)
+    else:
+        a = np.where(zero & (loss.lower == 0), 0.0, alpha / c)
+        bound = ~zero & (a >= loss.upper - 1e-9)
+        misses = loss.kkt_violation(m, np.where(bound, loss.upper, a))
+        assert seen.primal == pytest.approx(problem.penalised * (w @ w) / 2 + c @ loss.value(m), rel=1e-12)
+    for kind, place in zip(seen.kkt, (zero, ~zero & ~bound, bound), strict=True):
+        assert kind.count == place.sum()
+        assert kind.worst == pytest.approx(misses[place].max(initial=0.0), rel=1e-9, abs=1e-12)
+
+
 def test_right_is_what_a_model_predicts():
     """Rows on the hyperplane included, which belong to the first class."""
     X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, 3.0], [2.0, 1.0]])

@@ -1,14 +1,12 @@
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-import widemargin.problem
 from oracles import ROUNDING, make_problem, noisy
 from strategies import dual_points, primal_points, problems
+from widemargin import _core
 from widemargin.problem import CONVENTIONS, strength
 from widemargin.training import fit
 
@@ -25,9 +23,10 @@ def test_weak_duality(data):
 
 @given(st.data())
 def test_feasible_is_feasible(data):
-    """Within the bounds, 0 on rows without strength, and in balance if there is a bias."""
+    """Within the bounds, 0 on rows without strength, in balance if there is a bias, margins known or not."""
     problem = data.draw(problems())
-    alpha = problem.feasible(data.draw(dual_points(problem)))
+    margins = problem.margins(*data.draw(primal_points(problem))) if data.draw(st.booleans()) else None
+    alpha = problem.feasible(data.draw(dual_points(problem)), margins)
     assert (alpha <= problem.upper).all()
     assert (alpha >= problem.loss.lower).all()
     assert not alpha[problem.c == 0].any()
@@ -63,16 +62,34 @@ def test_best_bias_is_best(data):
 
 
 @given(st.data())
-def test_best_bias_of_many_rows(data):
-    """Where rows are too many to sort all, those around a guess, good or bad, have the same answer."""
-    problem = data.draw(problems())
-    scores = problem.rows.scores(data.draw(primal_points(problem))[0])
-    if problem.hard or problem.loss.smooth or len(np.unique(problem.y[problem.live])) < 2:
+def test_best_bias_of_lines_is_where_the_slope_passes_zero(data):
+    """What parting finds is what sorting finds, with turns that coincide and rows that do not count."""
+    n = data.draw(st.integers(1, 60))
+    whole = st.lists(st.integers(-4, 4), min_size=n, max_size=n)
+    scores, c = np.array(data.draw(whole), float), np.abs(np.array(data.draw(whole), float))
+    y = np.array(data.draw(st.lists(st.sampled_from([-1.0, 1.0]), min_size=n, max_size=n)))
+    if not c.any():
         return
-    near = data.draw(st.floats(-1e3, 1e3))
-    with patch.object(widemargin.problem, "BLOCK", 1):
-        b = problem.best_bias(scores, near)
-    assert b == pytest.approx(problem.best_bias(scores), rel=1e-12, abs=1e-12)
+    live = c > 0
+    order = np.argsort((y - scores)[live], kind="stable")
+    turns, slope = (y - scores)[live][order], np.cumsum(c[live][order]) - c[y > 0].sum()
+    flat, last = 1e-9, len(turns) - 1
+    ends = [min(int(np.argmax(reached)) if reached.any() else last, last) for reached in (slope >= -flat, slope > flat)]
+    assert _core.best_bias_of_lines(scores, y, c, 1.0, flat) == turns[ends].mean()
+
+
+@given(st.data())
+def test_balance_costs_the_largest_margins_first(data):
+    """Where margins are known, no row of a loss with a kink is lowered as long as one of a larger margin has α > 0."""
+    problem = data.draw(problems().filter(lambda one: one.fit_intercept and not one.loss.smooth and not one.hard))
+    before = np.clip(data.draw(dual_points(problem)), 0, problem.upper)
+    margins = problem.margins(*data.draw(primal_points(problem)))
+    after = problem.feasible(before, margins)
+    lowered = after < before
+    for side in (problem.y > 0, problem.y < 0):
+        if (lowered & side).any():
+            assert margins[side & (after > 0) & ~lowered].max(initial=-np.inf) <= margins[lowered & side].min()
+    assert (after <= before).all()
 
 
 def test_best_bias_is_the_middle_of_a_flat_stretch():

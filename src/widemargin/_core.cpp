@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "bias.hpp"
 #include "certificate.hpp"
 #include "data/products.hpp"
 #include "data/rows.hpp"
@@ -248,6 +249,16 @@ class LaneDescent {
     int used;
     wm::LaneDescent descent;
 };
+
+double best_bias_of_lines(Vector scores, Vector y, Vector c, double kink, double flat) {
+    const auto n = static_cast<Index>(scores.size());
+    need(y.size(), n, "y");
+    need(c.size(), n, "c");
+    if (std::none_of(c.data(), c.data() + n, [](double one) { return one > 0; }))
+        throw std::invalid_argument("no row has any strength");
+    nb::gil_scoped_release release;
+    return wm::best_bias_of_lines(scores.data(), y.data(), c.data(), kink, flat, n);
+}
 
 double losses(const std::string& loss, Vector m, Vector c, int threads) {
     need(c.size(), static_cast<Index>(m.size()), "c");
@@ -624,6 +635,7 @@ NB_MODULE(MODULE_NAME, m) {
         .def("run", &LaneDescent::run, "tol"_a, "bold"_a, "shy"_a, "rough"_a, "comes_back"_a, "slow"_a, "again"_a,
              "leave"_a, "budget"_a)
         .def("solution", &LaneDescent::solution, "lane"_a);
+    m.def("best_bias_of_lines", &best_bias_of_lines, "scores"_a, "y"_a, "c"_a, "kink"_a, "flat"_a);
     m.def("losses", &losses, "loss"_a, "m"_a, "c"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("facts_of_rows", &facts_of_rows, "loss"_a, "m"_a, "alpha"_a, "y"_a, "c"_a, "norms"_a, "w_size"_a,

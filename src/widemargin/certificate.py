@@ -128,7 +128,7 @@ def certify(
     """
     live, given = problem.live, alpha
     margins = problem.margins(w, b) if margins is None else margins
-    alpha = problem.feasible(alpha)
+    alpha = problem.feasible(alpha, margins)
     if implied is None or not np.array_equal(alpha, given):
         implied = problem.weights(alpha)
     sizes = float(np.linalg.norm(w)), float(np.linalg.norm(implied))

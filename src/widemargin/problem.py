@@ -43,6 +43,8 @@ HARD_ROUNDING = 1e-9
 
 #: Σ αᵢyᵢxᵢⱼ this small beside Σ |αᵢxᵢⱼ| is rounding, and counts as 0.
 BALANCED = 4e-14
+#: A slope in b this small beside its range is rounding, and counts as 0.
+FLAT = 1e-12
 #: Once or twice is enough to balance α but for rounding.
 BALANCINGS = 5
 #: The deviation from its mean, as a share of its size, below which a column counts as constant.
@@ -266,12 +268,13 @@ class Problem:
         bound *= 4 * float(np.finfo(np.float64).eps)
         return bound
 
-    def feasible(self, alpha: Floats) -> Floats:
+    def feasible(self, alpha: Floats, margins: Floats | None = None) -> Floats:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.
 
-        Balance is reached by lowering the class in excess: the rows strictly inside their bounds first, all of them in
-        proportion if that is not enough. A loss without bounds spreads the excess over all rows instead. An α that is
-        in balance up to rounding, as what this returns is, stays as it is.
+        Balance is reached by lowering the class in excess: if the margins are known and the loss has a kink, the rows
+        of the largest margins, where the dual loses least; else the rows strictly inside their bounds, or all of them
+        in proportion if that is not enough. A loss without bounds spreads the excess over all rows instead. An α that
+        is in balance up to rounding, as what this returns is, stays as it is.
         """
         alpha = np.minimum(alpha, self.upper)
         np.maximum(alpha, 0.0 if self.loss.lower == 0 else np.where(self.c > 0, self.loss.lower, 0.0), out=alpha)
@@ -285,6 +288,9 @@ class Problem:
                 alpha = alpha - self.y * self.c * (excess / float(self.c.sum()))
                 continue
             heavy = self.y > 0 if excess > 0 else self.y < 0
+            if margins is not None and not self.loss.smooth:
+                _lower_first(alpha, np.flatnonzero(heavy & (alpha > 0)), margins, abs(excess))
+                continue
             inside = heavy & (alpha < self.upper)
             if alpha[inside].sum() < abs(excess):
                 inside = heavy
@@ -308,11 +314,11 @@ class Problem:
             return 0.0
         if self.loss.smooth and not self.hard:
             return _best_bias_of_curve(self, scores, near)
-        scores, y, c = self.narrow(scores), self.narrow(self.y), self.narrow(self.c)
         if self.hard:
+            scores, y = self.narrow(scores), self.narrow(self.y)
             nearest = scores[y > 0].min(), scores[y < 0].max()
             return -float(nearest[0] + nearest[1]) / 2
-        return _best_bias_of_lines(y * self.loss.kink - scores, y, c, near)
+        return _core.best_bias_of_lines(scores, self.y, self.c, self.loss.kink, FLAT * float(self.c.sum()))
 
     @property
     def bias_of_nothing(self) -> float:
@@ -322,27 +328,18 @@ class Problem:
         return self.loss.kink * float(np.sign(inner(self.c, self.y)))
 
 
-def _best_bias_of_lines(turns: Floats, y: Floats, c: Floats, near: float) -> float:
-    """The minimum of Σ cᵢ max(0, yᵢ(turnᵢ − b)): its slope rises by cᵢ where b passes turnᵢ, and passes 0 there."""
-    start, flat = -float(np.sum(c, where=y > 0)), 1e-12 * float(c.sum())
-    if len(turns) > BLOCK:
-        start, turns, c = _close_by(turns, c, start, flat, near)
-    order = np.argsort(turns, kind="stable")
-    slope = np.cumsum(c[order]) + start
-    first = int(np.searchsorted(slope, -flat))
-    last = min(int(np.searchsorted(slope, flat, side="right")), len(order) - 1)
-    return float(turns[order[first]] + turns[order[last]]) / 2
-
-
-def _close_by(turns: Floats, c: Floats, start: float, flat: float, near: float) -> tuple[float, Floats, Floats]:
-    """The turns around `near` between which the slope passes 0, and the slope before them: to sort all takes longer."""
-    for reach in 1e-3 * (1 + abs(near)) * 30.0 ** np.arange(12):
-        low, high = turns < near - reach, turns <= near + reach
-        before, after = (start + float(np.sum(c, where=side)) for side in (low, high))
-        if before < -flat and after > flat:
-            inside = high & ~low
-            return before, turns[inside], c[inside]
-    return start, turns, c
+def _lower_first(alpha: Floats, candidates: NDArray[np.intp], margins: Floats, excess: float) -> None:
+    """Takes `excess` away from the candidates of the largest margins, as much as each has."""
+    count = 64
+    while True:
+        count = min(8 * count, len(candidates))
+        some = candidates
+        if count < len(candidates):
+            some = candidates[np.argpartition(margins[candidates], -count)[-count:]]
+        if count == len(candidates) or alpha[some].sum() >= excess:
+            break
+    some = some[np.argsort(-margins[some], kind="stable")]
+    alpha[some] = np.clip(np.cumsum(alpha[some]) - excess, 0.0, alpha[some])
 
 
 def _best_bias_of_curve(problem: Problem, scores: Floats, near: float) -> float:
