@@ -214,6 +214,8 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         fall = min(1.0, max(0.1, claim / at.before)) if 0 < at.before < np.inf and at.trusted else 1.0
         now, at.before = claim * fall, claim
         near = now if several else NEAR * now
+        if at.iteration == 1 and not several and np.array_equal(at.alpha, problem.upper):
+            near = 0.0  # where one pass leaves no row inside its bounds, they may well belong there
         if near <= tol and at.unseen:  # the proof begins with it
             at.dual, at.unseen = problem.dual(at.alpha, at.w), 0
         share = BOLD if claim > ROUGH else SHY
