@@ -273,13 +273,29 @@ def test_newton_with_the_curvature_of_some_rows(loss, C, monkeypatch):
     X = sp.csr_array((rng.random((30_000, 40)) < np.geomspace(3e-4, 0.5, 40)).astype(float))
     y = np.where(X @ rng.standard_normal(40) + rng.standard_normal(30_000) > 0, 1.0, -1.0)
     problem, used = make_problem(X, y, C, loss), []
-    module, gram = sys.modules["widemargin.solvers.interior_point"], Tall._gram
-    monkeypatch.setattr(module, "SMALL", 0)
+    gram = Tall._gram
+    monkeypatch.setattr(sys.modules["widemargin.solvers.interior_point"], "SMALL", 0)
     monkeypatch.setattr(Tall, "_gram", lambda self, weights: used.append((weights > 0).mean()) or gram(self, weights))
     some = fit(problem, solver="interior_point", tol=1e-6)
     assert np.median(used) < 0.2
-    monkeypatch.setattr(module, "LEAST", 1.0)
+    monkeypatch.setattr(sys.modules["widemargin.solvers.normal_equations"], "LEAST", 1.0)
     whole = fit(problem, solver="interior_point", tol=1e-9)
+    assert some.certificate.relative_gap <= 1e-6
+    assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_the_proximal_point_method_begins_with_some_rows(C, monkeypatch):
+    """The first steps, which nearly all rows bend, take the curvature of few of them; the end is the same."""
+    X, y = noisy(40_000, 20)
+    problem, used, gram = make_problem(X, y, C), [], Tall._gram
+    monkeypatch.setattr(Tall, "_gram", lambda self, weights: used.append((weights > 0).mean()) or gram(self, weights))
+    some = fit(problem, solver="proximal_newton", tol=1e-6)
+    assert used[0] < 0.2
+    monkeypatch.setattr(sys.modules["widemargin.solvers.normal_equations"], "LEAST", 1.0)
+    used.clear()
+    whole = fit(problem, solver="proximal_newton", tol=1e-9)
+    assert used[0] > 0.5
     assert some.certificate.relative_gap <= 1e-6
     assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
 

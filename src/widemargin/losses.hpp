@@ -21,6 +21,24 @@ struct Shape {
     double value, slope, curvature;
 };
 
+// Of each number of a vector and one number, or of two numbers.
+template <class V>
+V larger(V a, double b) {
+    return a > b ? a : V{} + b;
+}
+template <class V>
+V smaller(V a, double b) {
+    return a < b ? a : V{} + b;
+}
+template <>
+inline double larger(double a, double b) {
+    return std::max(a, b);
+}
+template <>
+inline double smaller(double a, double b) {
+    return std::min(a, b);
+}
+
 // Losses whose conjugate is a quadratic on an interval: φ*(−a) = −kink·a + bend·a²/4, lower ≤ a ≤ upper.
 // One coordinate of their dual is solved by one division and one clip.
 template <int kink, int bend, bool lower_bounded, bool upper_bounded>
@@ -61,8 +79,8 @@ struct Quadratic {
     static V step(V alpha, V m, double q, double c) {
         const V g = gradient(alpha, m, c);
         V next = alpha - g / (bend ? q + bend / (2 * c) : q);
-        if constexpr (lower_bounded) next = next < 0 ? V{} : next;
-        if constexpr (upper_bounded) next = next > c ? V{} + c : next;
+        if constexpr (lower_bounded) next = larger(next, 0.0);
+        if constexpr (upper_bounded) next = smaller(next, c);
         return g == 0 ? alpha : next;
     }
 };

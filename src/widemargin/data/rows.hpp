@@ -53,7 +53,9 @@ template <class Sum, class Term>
         s2 += term(k + 2);
         s3 += term(k + 3);
     }
-    for (; k < end; ++k) s0 += term(k);
+    if (k < end) s0 += term(k);
+    if (k + 1 < end) s1 += term(k + 1);
+    if (k + 2 < end) s2 += term(k + 2);
     return (s0 + s1) + (s2 + s3);
 }
 

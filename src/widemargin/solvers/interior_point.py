@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 from widemargin.problem import Problem, inner
 from widemargin.solvers.curve import Curve
 from widemargin.solvers.iterate import Iterate, Start
-from widemargin.solvers.normal_equations import NormalEquations, Tall, normal_equations, refuse_if_too_large
+from widemargin.solvers.normal_equations import (
+    NormalEquations,
+    Tall,
+    normal_equations,
+    refuse_if_too_large,
+    share_of_rows,
+)
 
 Floats = NDArray[np.float64]
 
@@ -33,9 +39,9 @@ PRECISE = 1e-13
 PATIENCE = 8
 #: Steps that the hard margin may take until it separates the classes.
 FEASIBLE = 100
-#: A step of Newton's method takes its curvature from so many rows per unknown, and from this share at least; from four
-#: times as many after a step shorter than this, or one that left more than this share of the gap.
-PER_UNKNOWN, LEAST, SHORT, LITTLE = 60, 1 / 8, 0.5, 0.03
+#: A step of Newton's method takes its curvature from four times as many rows after a step shorter than this, or one
+#: that left more than this share of the gap.
+SHORT, LITTLE = 0.5, 0.03
 #: The strength of the least squares from which a hard margin sets out, over the mean square of the rows.
 FIRST = 30.0
 
@@ -94,12 +100,6 @@ def _dual(problem: Problem, alpha: Floats, implied: Floats, balance: float) -> f
         return problem.dual(alpha, implied)
     feasible = problem.feasible(alpha)
     return problem.dual(feasible, problem.weights(feasible))
-
-
-def share_of_rows(problem: Problem, rows: float, growth: float = 1.0) -> float:
-    """The share of so many rows whose curvature does for a step; more than half of them might as well be all."""
-    share = growth * max(LEAST, PER_UNKNOWN * (problem.rows.d + 1) / rows)
-    return share if share <= 0.5 else 1.0
 
 
 class _Share:

@@ -28,6 +28,9 @@ DENSE_ENOUGH = 0.2
 #: A column whose square sum over some rows is this many times too small is rare among them.
 RARE = 1.5
 
+#: The curvature comes from so many rows per unknown, and from this share of them at least.
+PER_UNKNOWN, LEAST = 60, 1 / 8
+
 #: The most unknowns of the linear system: beyond, its matrix would take more than 3 GB.
 LARGEST_SYSTEM = 20_000
 
@@ -39,6 +42,12 @@ def refuse_if_too_large(solver: str, unknowns: int) -> None:
             f"{solver} would need a matrix of {unknowns:,} × {unknowns:,} for these rows and columns; "
             "use solver='auto' or 'dual_cd'"
         )
+
+
+def share_of_rows(problem: Problem, rows: float, growth: float = 1.0) -> float:
+    """The share of so many rows whose curvature does for a step; more than half of them might as well be all."""
+    share = growth * max(LEAST, PER_UNKNOWN * (problem.rows.d + 1) / rows)
+    return share if share <= 0.5 else 1.0
 
 
 class Step(NamedTuple):
@@ -93,8 +102,8 @@ class Tall(NormalEquations):
         self.known = weights
         self._factorise(self.products.copy(), weights, ridge)
 
-    def weigh_some(self, weights: Floats, share: float) -> None:
-        """Factor I + ZᵀDZ as a random share of the rows suggests it.
+    def weigh_some(self, weights: Floats, share: float, ridge: float = 1.0) -> None:
+        """Factor ridge·I + ZᵀDZ as a random share of the rows suggests it.
 
         A step along a column that few of these rows have would be far too long: such columns get their true diagonal.
         Dense rows are spared that walk: if they have such columns, short steps will ask for more rows.
@@ -103,7 +112,7 @@ class Tall(NormalEquations):
         if not self.dense:
             seen, whole = np.einsum("ii->i", matrix)[: self.problem.rows.d], self.problem.rows.combine_squares(weights)
             np.copyto(seen, whole, where=whole > RARE * seen)
-        self._factorise(matrix, weights)
+        self._factorise(matrix, weights, ridge)
 
     @cached_property
     def draws(self) -> Floats:

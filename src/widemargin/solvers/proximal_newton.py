@@ -21,7 +21,7 @@ from widemargin import _core
 from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate, Start
 from widemargin.solvers.line_search import line_search
-from widemargin.solvers.normal_equations import Tall, refuse_if_too_large
+from widemargin.solvers.normal_equations import Tall, refuse_if_too_large, share_of_rows
 
 Floats = NDArray[np.float64]
 
@@ -86,14 +86,22 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
             residual = w - implied
 
         inside = (alpha > 0) & (alpha < c)
-        system.weigh(np.where(inside, c, 0.0) if inside.any() else c, ridge=1 / tau)
+        weights = np.where(inside, c, 0.0) if sums.free else c
+        share = share_of_rows(problem, sums.free or n)
+        if share < 1 and sums.free > n / 2:  # far from the end; later on a rough step would cost more than it spares
+            system.weigh_some(weights, share, ridge=1 / tau)
+        else:
+            system.weigh(weights, ridge=1 / tau)
         dw, db = system.direction(-residual / tau, balance / tau)
-        dm = y * (rows.scores(dw) + db)
+        dm = rows.scores(dw)
+        dm += db
+        dm *= y
         linear, quadratic = inner(w, dw), inner(dw, dw)
         flat = FLAT * abs(linear - inner(alpha, dm))
         t, sums = line_search(partial(follow, alpha=other), linear, quadratic, flat)
         w, b = w + t * dw, b + t * db
-        m += t * dm
+        dm *= t
+        m += dm
         dm[:] = 0.0
         implied = implied + problem.weights(other - alpha)
         alpha, other = other, alpha
