@@ -277,29 +277,48 @@ def race(name: str, X: Any, y: np.ndarray, C: float, loss: str) -> dict:
     return {"data": name, "C": C, "loss": loss, "results": results}
 
 
+def at_least(result: dict, goal: float) -> float:
+    """Seconds to the goal or, where the trainer did not get there, those of its longest run: it would take more."""
+    return min(result["seconds"][goal], max((took for took, _ in result["rungs"]), default=math.inf))
+
+
 def summary(races: list[dict]) -> None:
     """Ours as a ratio to the best peer, per row, and the geometric means."""
-    print("\nbest peer's seconds / ours, to" + "".join(f"{goal:>10.0e}" for goal in GOALS))
+    print("\nbest peer's seconds / ours, to" + "".join(f"{goal:>14.0e}" for goal in GOALS))
     ratios: dict[tuple[str, float], list[float]] = {}
+    reached: dict[tuple[str, float], int] = {}
     for one in races:
-        cells = []
+        ours, peers = one["results"]["widemargin"]["seconds"], dict(one["results"])
+        svc, official = peers.get("LinearSVC"), peers.get("liblinear-official")
+        if svc and official:
+            peers["the better of LinearSVC and LIBLINEAR"] = {
+                "seconds": {goal: min(svc["seconds"][goal], official["seconds"][goal]) for goal in GOALS},
+                "rungs": svc["rungs"],
+            }
+        peers = {
+            name: result for name, result in peers.items() if not name.startswith("widemargin,") and result["rungs"]
+        }
+        del peers["widemargin"]
+        bests = [min(result["seconds"][goal] for result in peers.values()) / ours[goal] for goal in GOALS]
+        print(f"  {one['data'] + ' ' + one['loss']:<30} C={one['C']:<6g}" + "".join(f"{best:>14.2f}" for best in bests))
         for goal in GOALS:
-            ours = one["results"]["widemargin"]["seconds"][goal]
-            peers = {k: r["seconds"][goal] for k, r in one["results"].items() if not k.startswith("widemargin")}
-            best = min(peers.values())
-            cells.append(best / ours if np.isfinite(best) else np.inf)
-            for peer, seconds in peers.items():
-                if np.isfinite(seconds):
-                    ratios.setdefault((peer, goal), []).append(seconds / ours)
-        label = f"{one['data']} {one['loss']} C={one['C']:g}"
-        print(f"  {label:<36}" + "".join(f"{cell:>10.2f}" for cell in cells))
-    print("\ngeometric means over the rows that the peer reached (their number)")
+            for peer, result in peers.items():
+                ratios.setdefault((peer, goal), []).append(at_least(result, goal) / ours[goal])
+                reached[peer, goal] = reached.get((peer, goal), 0) + math.isfinite(result["seconds"][goal])
+    print("\ngeometric means (rows that the peer reached; for the others, its longest run, which was too short)")
     for peer in dict.fromkeys(name for name, _ in ratios):
         cells = []
         for goal in GOALS:
-            them = ratios.get((peer, goal), [])
-            cells.append(f"{np.exp(np.mean(np.log(them))):.2f} ({len(them)})" if them else "–")
-        print(f"  {peer:<36}" + "".join(f"{cell:>12}" for cell in cells))
+            them = ratios[peer, goal]
+            cells.append(f"{np.exp(np.mean(np.log(them))):.2f} ({reached[peer, goal]}/{len(them)})")
+        print(f"  {peer:<37}" + "".join(f"{cell:>14}" for cell in cells))
+
+
+def restored(one: dict) -> dict:
+    """A race as it was before it was written: goals are numbers."""
+    for result in one["results"].values():
+        result["seconds"] = {float(goal): seconds for goal, seconds in result["seconds"].items()}
+    return one
 
 
 def draw(races: list[dict], goal: float, path: Path) -> None:
@@ -329,9 +348,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names of sets, with semicolons between")
     parser.add_argument("--loss", default="hinge,squared_hinge,logistic")
     parser.add_argument("--C", default="0.1,1,10")
+    parser.add_argument("--again", type=Path, nargs="+", help="race.json files to sum up instead of a new race")
     parser.add_argument("--small", action="store_true", help="generated sets of a twentieth of the rows")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where race.json and race.png go")
     chosen = parser.parse_args()
+    if chosen.again:
+        summary([restored(one) for path in chosen.again for one in json.loads(path.read_text())])
+        return
     warnings.simplefilter("ignore")
     only = set(filter(None, chosen.only.split(";")))
     sets = {k: v for k, v in generated(chosen.small).items() if not only or k in only}

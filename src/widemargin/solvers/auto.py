@@ -38,7 +38,7 @@ RETURN_TO_PYTHON = 5e4
 #: Passes of coordinate descent before its pace is judged.
 FIRST = 2
 #: Nor is it tried where Σ c‖x‖² is this many times the number of columns: so much steeper than the penalty is the loss.
-STIFF = 1e5
+STIFF = 1.5e4
 #: The relative gap from which on coordinate descent's point is a better start than none.
 NEAR = 1.0
 
