@@ -1,11 +1,8 @@
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import widemargin.problem
 from oracles import ORACLE, make_problem, minimum, noisy
 from strategies import dual_points, primal_points, problems
 from widemargin.certificate import Certificates, InseparableError, certify, prove_inseparable
@@ -60,22 +57,6 @@ def test_right_is_what_a_model_predicts():
     y, w = np.array([1.0, 1.0, -1.0, 1.0, -1.0]), np.array([0.5, 0.0])
     predicted = LinearModel(w[None], np.zeros(1), np.array([-1.0, 1.0])).choose(X @ w)
     assert certify(make_problem(X, y, 1.0), w, 0.0, np.zeros(5)).right == (predicted == y).sum() == 2
-
-
-@given(st.data())
-def test_the_same_block_by_block(data):
-    """What is summed over blocks of rows is what is summed over all of them at once."""
-    problem = data.draw(problems())
-    (w, b), alpha = data.draw(primal_points(problem)), data.draw(dual_points(problem))
-    whole = certify(problem, w, b, alpha)
-    with patch.object(widemargin.problem, "BLOCK", 3):
-        parts = certify(problem, w, b, alpha)
-    for name in ("primal", "dual", "rounding", "slack", "width", "stationarity"):
-        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-12, abs=1e-12, nan_ok=True)
-    assert parts.kkt == whole.kkt
-    assert (parts.violations, parts.misclassified) == (whole.violations, whole.misclassified)
-    assert parts.right == whole.right
-    assert parts.support.tolist() == whole.support.tolist()
 
 
 @pytest.mark.parametrize("loss", LOSSES)

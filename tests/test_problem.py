@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from oracles import ROUNDING, make_problem, noisy
 from strategies import dual_points, primal_points, problems
 from widemargin import _core
-from widemargin.problem import CONVENTIONS, strength
+from widemargin.problem import CONVENTIONS, inner, strength
 from widemargin.training import fit
 
 
@@ -19,6 +21,14 @@ def test_weak_duality(data):
     alpha = problem.feasible(data.draw(dual_points(problem)))
     primal, dual = problem.primal(w, problem.margins(w, b)), problem.dual(alpha, problem.weights(alpha))
     assert dual <= primal + ROUNDING * (1 + abs(primal) + abs(dual))
+
+
+@pytest.mark.parametrize("n", [0, 1, 511, 513, 100_000])
+def test_inner_products_keep_their_digits(n):
+    """However long, and whatever cancels."""
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal(n), rng.standard_normal(n) * 10.0 ** rng.integers(-3, 4, n)
+    assert inner(a, b) == pytest.approx(math.fsum(a * b), rel=0, abs=1e-15 * (1 + np.abs(a * b).sum()))
 
 
 @given(st.data())

@@ -260,6 +260,11 @@ double best_bias_of_lines(Vector scores, Vector y, Vector c, double kink, double
     return wm::best_bias_of_lines(scores.data(), y.data(), c.data(), kink, flat, n);
 }
 
+double inner(Vector a, Vector b) {
+    need(b.size(), static_cast<Index>(a.size()), "b");
+    return wm::inner(a.data(), b.data(), static_cast<Index>(a.size()));
+}
+
 double losses(const std::string& loss, Vector m, Vector c, int threads) {
     need(c.size(), static_cast<Index>(m.size()), "c");
     nb::gil_scoped_release release;
@@ -636,6 +641,7 @@ NB_MODULE(MODULE_NAME, m) {
              "leave"_a, "budget"_a)
         .def("solution", &LaneDescent::solution, "lane"_a);
     m.def("best_bias_of_lines", &best_bias_of_lines, "scores"_a, "y"_a, "c"_a, "kink"_a, "flat"_a);
+    m.def("inner", &inner, "a"_a, "b"_a);
     m.def("losses", &losses, "loss"_a, "m"_a, "c"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("facts_of_rows", &facts_of_rows, "loss"_a, "m"_a, "alpha"_a, "y"_a, "c"_a, "norms"_a, "w_size"_a,

@@ -7,7 +7,7 @@ penalty ½‖w‖² (least squares, maximum likelihood) the dual demands w(α) =
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -22,20 +22,11 @@ from widemargin.losses import Loss
 Floats = NDArray[np.float64]
 
 
-#: Numbers of so many rows stay in the cache from one step of a formula to the next.
-BLOCK = 1 << 16
-
-
-def blocks(n: int) -> Iterator[slice]:
-    """Stretches of n numbers, to compute with many without a second copy of all."""
-    yield from (slice(begin, begin + BLOCK) for begin in range(0, n, BLOCK))
-
-
 def inner(a: Floats, b: Floats) -> float:
-    """Σ aᵢbᵢ by pairwise summation: more accurate than BLAS's dot product, whose threads would also go on spinning on
+    """Σ aᵢbᵢ as a sum of short sums: more accurate than BLAS's dot product, whose threads would also go on spinning on
     the cores that the kernels need next.
     """
-    return float(sum(np.sum(a[here] * b[here]) for here in blocks(len(a))))
+    return _core.inner(a, b)
 
 
 #: A smallest margin this little below 1 counts as rounding.

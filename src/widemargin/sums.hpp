@@ -1,4 +1,4 @@
-// SUMS over all rows: of their losses, and of the conjugates of their dual variables.
+// SUMS over all rows: of products, of their losses, and of the conjugates of their dual variables.
 //
 // Long sums are sums of short ones, so that their rounding does not grow with the number of rows, and they run over a
 // fixed number of pieces, so that their bits do not depend on the threads.
@@ -27,6 +27,16 @@ auto sum_of_stretches(Index n, int threads, OfStretch of_stretch) {
     });
     for (int piece = 1; piece < pieces; ++piece) parts[0] += parts[static_cast<std::size_t>(piece)];
     return parts[0];
+}
+
+// Σ ab.
+inline double inner(const double* a, const double* b, Index n) {
+    return sum_of_stretches(n, 1, [&](Index begin, Index end) {
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Index i = begin; i < end; ++i) sum += a[i] * b[i];
+        return sum;
+    });
 }
 
 // Σ cφ(m); a row of strength 0 is none, whatever its margin.
