@@ -284,6 +284,28 @@ def test_newton_with_the_curvature_of_some_rows(loss, C, monkeypatch):
     assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
 
 
+def at_its_bounds(kind):
+    """Rows of a small C whose α = c is the solution, seems to be, or is but for a few."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((1600, 30)), rng.choice([-1.0, 1.0], 1600)
+    if kind == "seems to be":
+        X[np.arange(1600) % 16 != 0] *= 100
+    if kind == "is but for a few":
+        X[5:8] *= 500
+    return make_problem(X, y, 1e-4, fit_intercept=False)
+
+
+@pytest.mark.parametrize("kind", ["is", "seems to be", "is but for a few"])
+def test_all_at_their_bounds(kind):
+    """Found at first sight where it is the solution, and no trap where it is not."""
+    problem = at_its_bounds(kind)
+    found = fit(problem, solver="dual_cd", tol=1e-6)
+    assert found.certificate.relative_gap <= 1e-6
+    assert found.certificate.primal == pytest.approx(minimum(problem), rel=1e-5)
+    assert (found.alpha == problem.c).all() == (kind == "is")
+    assert (found.iterations == 1) == (kind == "is")
+
+
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_the_proximal_point_method_begins_with_some_rows(C, monkeypatch):
     """The first steps, which nearly all rows bend, take the curvature of few of them; the end is the same."""

@@ -53,6 +53,9 @@ KEPT, MOST_KEPT, VISITS = 1 / 8, 1 << 27, 10
 ROUGHLY = 1e-5
 #: A claim this close to tol is worth a proof, which costs less than a pass.
 NEAR = 0.9
+#: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
+#: row suggests: margins at w(c) are well below 1 then.
+AMPLE, EVERY = 4.0, 16
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -198,6 +201,9 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
             visits += visited
         return gap, before, largest, smallest, visits
 
+    if not at.iteration and at.dual > 0:  # α = c may be all there is to find
+        at.iteration = 1
+        yield Iterate(at.w, at.b, at.alpha, np.inf, at.dual, 0.0, len(live), 1, improving=True, state=state)
     while at.visited < PASSES * len(live):
         at.iteration += 1
         if at.rough and at.doubted:
@@ -214,8 +220,6 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         fall = min(1.0, max(0.1, claim / at.before)) if 0 < at.before < np.inf and at.trusted else 1.0
         now, at.before = claim * fall, claim
         near = now if several else NEAR * now
-        if at.iteration == 1 and not several and np.array_equal(at.alpha, problem.upper):
-            near = 0.0  # where one pass leaves no row inside its bounds, they may well belong there
         if near <= tol and at.unseen:  # the proof begins with it
             at.dual, at.unseen = problem.dual(at.alpha, at.w), 0
         share = BOLD if claim > ROUGH else SHY
@@ -275,13 +279,34 @@ def _begin(problem: Problem, tol: float, alpha: Floats, w: Floats, b: float) -> 
 
 
 def _cold(problem: Problem, tol: float) -> Memory:
-    """α = 0, or the best multiple of c where the loss keeps α away from both ends; the best b for w = 0."""
-    n, b = problem.rows.n, problem.bias_of_nothing
-    if not (problem.loss.smooth and np.isfinite(problem.loss.upper)):
-        return _begin(problem, tol, np.zeros(n), np.zeros(problem.rows.d), b)
-    far = problem.weights(problem.c)
-    share = _best_share(far, float(problem.c.sum()))
-    return _begin(problem, tol, share * problem.c, share * far, b)
+    """α = 0, or the best multiple of c: where the loss keeps α away from both ends, or where that is c by far."""
+    n, b, total = problem.rows.n, problem.bias_of_nothing, float(problem.c.sum())
+    if problem.loss.smooth and np.isfinite(problem.loss.upper):
+        far = problem.weights(problem.c)
+        share = _best_share(far, total)
+        return _begin(problem, tol, share * problem.c, share * far, b)
+    if _guess_of_square(problem) * AMPLE < total:
+        far = problem.weights(problem.c)
+        if inner(far, far) * AMPLE < total:
+            at = _begin(problem, tol, problem.c.copy(), far, b)
+            at.dual = problem.dual(at.alpha, at.w)
+            return at
+    return _begin(problem, tol, np.zeros(n), np.zeros(problem.rows.d), b)
+
+
+def _guess_of_square(problem: Problem) -> float:
+    """‖w(c)‖², as every sixteenth row suggests it; ∞ where α = c is no solution."""
+    rows, c = problem.rows, problem.c
+    if problem.hard or problem.fit_intercept or problem.loss.upper != 1 or len(rows.parts) > 1:
+        return np.inf
+    some = np.zeros(rows.n)
+    some[::EVERY] = c[::EVERY]
+    w, share = problem.weights(some), float(some.sum() / c.sum())
+    if share == 0:
+        return np.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        alone = inner(c * c, problem.norms)  # what the rows would make of it if they were at right angles
+        return float(np.float64(inner(w, w) / share - (1 - share) * alone) / share)
 
 
 def _best_share(far: Floats, total: float) -> float:
