@@ -293,7 +293,7 @@ def summary(races: list[dict]) -> None:
         if svc and official:
             peers["the better of LinearSVC and LIBLINEAR"] = {
                 "seconds": {goal: min(svc["seconds"][goal], official["seconds"][goal]) for goal in GOALS},
-                "rungs": svc["rungs"],
+                "rungs": svc["rungs"] + official["rungs"],
             }
         peers = {
             name: result for name, result in peers.items() if not name.startswith("widemargin,") and result["rungs"]

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from oracles import ORACLE, make_problem, minimum, noisy
 from strategies import dual_points, primal_points, problems
+from widemargin import _core
 from widemargin.certificate import Certificates, InseparableError, certify, prove_inseparable
 from widemargin.losses import LOSSES
 from widemargin.model import LinearModel
@@ -49,6 +50,22 @@ def test_the_kernel_counts_as_numpy_does(data):
     for kind, place in zip(seen.kkt, (zero, ~zero & ~bound, bound), strict=True):
         assert kind.count == place.sum()
         assert kind.worst == pytest.approx(misses[place].max(initial=0.0), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_is_no_number_shows(loss):
+    """A margin that is none is neither a slack of 0 nor a KKT condition that holds, in whatever order it comes."""
+    one, far = np.ones(5), 8.0 if np.isfinite(LOSSES[loss].kink) else 0.5
+    for at in (0, 4):
+        m = np.full(5, far)
+        m[at] = np.nan
+        support = np.empty(5, np.uint8)
+        _, worst, slack, *_ = _core.facts_of_rows(
+            loss, m, 0.5 * one, one, one, one, 1.0, 1.0, 0.0, 1e-9, 1e-9, support, 1
+        )
+        assert np.isnan(slack)
+        assert np.isnan(worst[1])
+        assert np.isnan(_core.losses(loss, m, one, 1))
 
 
 def test_right_is_what_a_model_predicts():

@@ -3,6 +3,7 @@
 import inspect
 import os
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -20,6 +21,7 @@ from sklearn.linear_model import LogisticRegression as TheirLogisticRegression
 from sklearn.linear_model import SGDClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import has_fit_parameter
 
 import widemargin
@@ -703,3 +705,20 @@ def test_every_build_of_the_core_agrees(level):
     )
     here = LinearSVM(tol=1e-9).fit(*noisy(300, 5)).coef_[0]
     assert np.array(run.stdout.split(), float) == pytest.approx(here, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "values", [(0.5, 1.5), (0.0, 1e300), (0.0, 1.0), (False, True), (-1, 1), (3, 2**60), ("a", "b")]
+)
+@pytest.mark.parametrize("repeats", [1, 10])
+def test_labels_are_what_scikit_learn_takes_for_labels(values, repeats):
+    """Few of them or many: where it sees a regression, so do we."""
+    y = np.array(values * repeats)
+    X = np.random.default_rng(0).standard_normal((len(y), 3))
+    try:
+        check_classification_targets(y)
+    except ValueError as theirs:
+        with pytest.raises(ValueError, match=re.escape(str(theirs)[:30])):
+            LinearSVM().fit(X, y)
+    else:
+        assert set(LinearSVM().fit(X, y).classes_) == set(values)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from oracles import text_like
-from widemargin import LinearSVM
+from widemargin import LinearSVM, _core
 from widemargin.certificate import certify
 from widemargin.data import Rows
 from widemargin.one_against_rest import OneAgainstRest
@@ -42,7 +42,7 @@ def descended(problems, tol=1e-3, seed=0):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("count", [3, 8, 9, 17, 33])
+@pytest.mark.parametrize("count", [4, 8, 9, 17, 33])
 def test_lanes_hold_feasible_points_and_their_weights(loss, fit_intercept, count):
     """0 ≤ α ≤ c and w = w(α), however many of the lanes are used."""
     X, y = many_classes(count)
@@ -74,10 +74,30 @@ def test_storage_makes_no_difference(loss):
     X, y = many_classes(5, n=200, d=40)
     wide = sp.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
     dense = X.toarray()
+    every_other = np.repeat(np.repeat(dense, 2, axis=0), 2, axis=1)[::2, ::2]
     reference = descended(problems_of(X, y, loss=loss))
-    for other in (wide, dense, np.asfortranarray(dense)):
+    for other in (wide, dense, np.asfortranarray(dense), every_other):
         for one, two in zip(reference, descended(problems_of(other, y, loss=loss)), strict=True):
             np.testing.assert_allclose(one.w, two.w, rtol=1e-6, atol=1e-8)
+
+
+def test_single_precision_is_read_as_it_is():
+    """The same weights as for the same numbers in double precision."""
+    X, y = many_classes(5, n=200, d=40)
+    X.data = X.data.astype(np.float32)
+    for one, two in zip(descended(problems_of(X, y)), descended(problems_of(X.astype(np.float64), y)), strict=True):
+        np.testing.assert_allclose(one.w, two.w, rtol=1e-12, atol=1e-14)
+
+
+def test_a_solved_class_stays_as_it_is():
+    """Its point and its bias do not go on with those of the others."""
+    X, y = many_classes(6)
+    easy = problems_of(X, y, C=0.05)
+    starts = lanes.descend(easy, tol=1e-2, seed=0, told=lambda *_: None)
+    assert any(start.hopeful for start in starts)
+    for problem, start in zip(easy, starts, strict=True):
+        if start.hopeful:
+            assert start.b == pytest.approx(problem.best_bias(problem.rows.scores(start.w)), abs=0.05)
 
 
 def test_rows_of_no_weight_are_none():
@@ -113,11 +133,25 @@ def test_the_same_bits_at_any_number_of_threads(data):
     assert one.intercept_.tobytes() == two.intercept_.tobytes() == loud.intercept_.tobytes()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"b": np.zeros(9)}, {"b": np.zeros(0)}, {"live": np.array([7])}, {"label": np.full(3, 9, np.uint8)}, {"block": 0}],
+)
+def test_the_kernel_trusts_nobody(wrong):
+    """Lanes, rows and blocks that do not exist are refused before anything is touched."""
+    rows, one = Rows(np.eye(3)), np.ones(3)
+    right = {"label": np.zeros(3, np.uint8), "b": np.zeros(1), "live": np.arange(3), "block": 1} | wrong
+    with pytest.raises((ValueError, IndexError)):
+        _core.LaneDescent("hinge", rows.core, c=one, norms=one, inverse_rho=0.0, seed=0, **right)
+
+
 def test_only_classes_of_the_same_rows_share_lanes():
-    """Two classes, other losses, the hard margin and other rows do not."""
+    """Few classes, other losses, the hard margin, far more columns than numbers, and other rows do not."""
     X, y = many_classes(4)
     assert lanes.can_share(problems_of(X, y))
     assert not lanes.can_share(problems_of(X, y, loss="logistic"))
     assert not lanes.can_share(problems_of(X, y, C=np.inf))
-    assert not lanes.can_share(problems_of(X, y % 2))
+    assert not lanes.can_share(problems_of(X, y % 3))
+    hashed = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], 10_000_000))
+    assert not lanes.can_share(problems_of(hashed, y))
     assert not lanes.can_share([*problems_of(X, y), *problems_of(X, y)])

@@ -88,6 +88,16 @@ def test_best_bias_of_lines_is_where_the_slope_passes_zero(data):
     assert _core.best_bias_of_lines(scores, y, c, 1.0, flat) == turns[ends].mean()
 
 
+def test_best_bias_in_an_order_made_to_deceive():
+    """Turns that rise to the middle and fall again, each half of its own: no pivot out of three is any good."""
+    n = 4001
+    half = np.empty(n)
+    half[::2], half[1::2] = np.arange(n)[: (n + 1) // 2], np.arange(n)[: n // 2][::-1]
+    for turns in (half, np.minimum(np.arange(n), np.arange(n)[::-1]).astype(float), np.zeros(n)):
+        y = np.where(np.arange(n) % 2, 1.0, -1.0)
+        assert _core.best_bias_of_lines(y - turns, y, np.ones(n), 1.0, 0.5) == pytest.approx(np.median(turns), abs=1)
+
+
 @given(st.data())
 def test_balance_costs_the_largest_margins_first(data):
     """Where margins are known, no row of a loss with a kink is lowered as long as one of a larger margin has α > 0."""

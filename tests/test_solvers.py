@@ -13,7 +13,7 @@ from oracles import ORACLE, make_problem, minimum, noisy, text_like
 from strategies import problems
 from test_rows import storages
 from widemargin.losses import LOSSES
-from widemargin.solvers import SOLVERS, Pegasos, Sgd, Subgradient
+from widemargin.solvers import SOLVERS, Pegasos, Sgd, Subgradient, begins_with_descent
 from widemargin.solvers.normal_equations import Tall, Wide
 from widemargin.training import fit
 
@@ -306,6 +306,28 @@ def test_all_at_their_bounds(kind):
     assert (found.iterations == 1) == (kind == "is")
 
 
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_the_proximal_point_method_on_dense_rows_with_rare_columns(C):
+    """Some rows say nothing about columns that few rows have: steps along these are soon taken with all rows."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30_000, 40))
+    X[:, 25:] = 0.0
+    for column in range(25, 40):
+        X[rng.choice(30_000, 12, replace=False), column] = 30.0
+    y = np.where(X @ rng.standard_normal(40) + rng.standard_normal(30_000) > 0, 1.0, -1.0)
+    found = fit(make_problem(X, y, C), solver="proximal_newton", tol=1e-3, max_iter=60)
+    assert found.certificate.relative_gap <= 1e-3
+
+
+def test_stiff_problems_are_not_tried_by_descent():
+    """Where the loss is far steeper than the penalty; nor do several classes share lanes there."""
+    X, y = noisy(50_000, 60)
+    assert begins_with_descent(make_problem(X, y, 0.01))
+    assert not begins_with_descent(make_problem(X, y, 10.0))
+    whole, chosen = (fit(make_problem(X, y, 10.0), solver=solver) for solver in ("proximal_newton", "auto"))
+    assert whole.w.tobytes() == chosen.w.tobytes()
+
+
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_the_proximal_point_method_begins_with_some_rows(C, monkeypatch):
     """The first steps, which nearly all rows bend, take the curvature of few of them; the end is the same."""
@@ -329,6 +351,15 @@ def test_newton_with_enormous_strengths(loss):
     for C in (1e153, 1e200):
         with np.errstate(over="ignore", invalid="ignore"):
             assert np.isfinite(fit(make_problem(X, y, C, loss), solver="interior_point", max_iter=20).w).all()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
+def test_no_dual_above_the_primal_at_the_largest_strengths(loss):
+    """4c would be no number any more."""
+    problem = make_problem([[0.0], [1e-5]], [1, -1], 6e307, loss, fit_intercept=False)
+    with np.errstate(over="ignore"):
+        seen = fit(problem, solver="auto", max_iter=20).certificate
+    assert seen.dual <= seen.primal * (1 + 1e-12)
 
 
 @every_solver

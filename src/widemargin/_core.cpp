@@ -200,29 +200,26 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     return nb::make_tuple(pass.b, pass.s, sight.gap, before, sight.largest, sight.smallest, pass.actives, visits);
 }
 
+void need_rows(Array<const Index> draws, Index n) {
+    for (std::size_t k = 0; k < draws.size(); ++k)
+        if (draws.data()[k] < 0 || draws.data()[k] >= n) throw std::out_of_range("a row that does not exist was drawn");
+}
+
 // Up to eight classes in lanes, with the arrays they borrow kept alive.
 class LaneDescent {
    public:
     LaneDescent(const std::string& loss, const Rows& rows, Array<const unsigned char> label, Vector b,
                 Vector c, Vector norms, Array<const Index> live, Index block, double inverse_rho, unsigned seed)
-        : loss(loss), rows(rows), borrowed(nb::make_tuple(label, c, norms)), used(static_cast<int>(b.size())),
+        : loss(loss), rows(rows), borrowed(nb::make_tuple(label, c, norms)), used(checked(rows, label, b, c, norms, live, block)),
           descent(label.data(), used, c.data(), norms.data(), rows.n(), rows.d(), inverse_rho, b.data(),
-                  std::vector<Index>(live.data(), live.data() + live.size()), block, seed) {
-        need(label.size(), rows.n(), "label");
-        need(c.size(), rows.n(), "c");
-        need(norms.size(), rows.n(), "norms");
-        for (std::size_t i = 0; i < label.size(); ++i)
-            if (label.data()[i] > wm::lanes) throw std::out_of_range("a label of no lane");
-        if (used < 1 || used > wm::lanes) throw std::invalid_argument("there are one to eight lanes");
-        if (block < 1) throw std::invalid_argument("a block has at least one row");
-    }
+                  std::vector<Index>(live.data(), live.data() + live.size()), block, seed) {}
 
     // Whether all classes seem to be solved, the largest of their relative gaps, the passes and the visits so far.
-    nb::tuple run(double tol, double bold, double shy, double rough, double comes_back, double slow, Index again, Index leave, Index budget) {
+    nb::tuple run(double tol, double bold, double shy, double rough, double returns, double slow, Index again, Index leave, Index budget) {
         nb::gil_scoped_release release;
         with_loss<std::tuple<wm::Hinge, wm::SquaredHinge>>(loss, [&](auto chosen) {
             rows.visit([&](const auto& x) {
-                descent.run<decltype(chosen)>(x, tol, {bold, shy, rough, comes_back, slow, again, leave}, budget);
+                descent.run<decltype(chosen)>(x, tol, {bold, shy, rough, returns, slow, again, leave}, budget);
             });
             return 0;
         });
@@ -248,6 +245,20 @@ class LaneDescent {
     nb::tuple borrowed;
     int used;
     wm::LaneDescent descent;
+
+    // The number of lanes, if nothing is wrong with what comes in.
+    static int checked(const Rows& rows, Array<const unsigned char> label, Vector b, Vector c, Vector norms,
+                       Array<const Index> live, Index block) {
+        need(label.size(), rows.n(), "label");
+        need(c.size(), rows.n(), "c");
+        need(norms.size(), rows.n(), "norms");
+        need_rows(live, rows.n());
+        if (std::any_of(label.data(), label.data() + label.size(), [](unsigned char one) { return one > wm::lanes; }))
+            throw std::out_of_range("a label of no lane");
+        if (b.size() < 1 || b.size() > wm::lanes) throw std::invalid_argument("there are one to eight lanes");
+        if (block < 1) throw std::invalid_argument("a block has at least one row");
+        return static_cast<int>(b.size());
+    }
 };
 
 double best_bias_of_lines(Vector scores, Vector y, Vector c, double kink, double flat) {
@@ -262,6 +273,7 @@ double best_bias_of_lines(Vector scores, Vector y, Vector c, double kink, double
 
 double inner(Vector a, Vector b) {
     need(b.size(), static_cast<Index>(a.size()), "b");
+    nb::gil_scoped_release release;
     return wm::inner(a.data(), b.data(), static_cast<Index>(a.size()));
 }
 
@@ -335,11 +347,6 @@ nb::tuple follow_curve(const std::string& loss, Vector m, Vector dm, double t, V
             loss, [&](auto chosen) { return wm::follow_curve<decltype(chosen)>(curve, threads); });
     }
     return nb::make_tuple(sums.slope, sums.bend, sums.loss, sums.held);
-}
-
-void need_rows(Array<const Index> draws, Index n) {
-    for (std::size_t k = 0; k < draws.size(); ++k)
-        if (draws.data()[k] < 0 || draws.data()[k] >= n) throw std::out_of_range("a row that does not exist was drawn");
 }
 
 // The arrays of the Python class LazyWeights, and its four numbers: scale, mass, b and the sum of b.
@@ -637,7 +644,7 @@ NB_MODULE(MODULE_NAME, m) {
         .def(nb::init<const std::string&, const Rows&, Array<const unsigned char>, Vector, Vector, Vector,
                       Array<const Index>, Index, double, unsigned>(),
              "loss"_a, "rows"_a, "label"_a, "b"_a, "c"_a, "norms"_a, "live"_a, "block"_a, "inverse_rho"_a, "seed"_a)
-        .def("run", &LaneDescent::run, "tol"_a, "bold"_a, "shy"_a, "rough"_a, "comes_back"_a, "slow"_a, "again"_a,
+        .def("run", &LaneDescent::run, "tol"_a, "bold"_a, "shy"_a, "rough"_a, "returns"_a, "slow"_a, "again"_a,
              "leave"_a, "budget"_a)
         .def("solution", &LaneDescent::solution, "lane"_a);
     m.def("best_bias_of_lines", &best_bias_of_lines, "scores"_a, "y"_a, "c"_a, "kink"_a, "flat"_a);

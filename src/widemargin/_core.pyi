@@ -111,7 +111,7 @@ class LaneDescent:
         bold: float,
         shy: float,
         rough: float,
-        comes_back: float,
+        returns: float,
         slow: float,
         again: int,
         leave: int,

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <algorithm>
-#include <utility>
+#include <bit>
 #include <vector>
 
 #include "data/rows.hpp"
@@ -19,7 +19,12 @@ struct Turn {
 // before all of them comes in.
 template <class Enough>
 double turn_where(Turn* begin, Turn* end, double slope, Enough enough) {
-    while (end - begin > 1) {
+    for (int left = 2 * std::bit_width(static_cast<std::size_t>(end - begin)); end - begin > 1; --left) {
+        if (left < 0) {  // an order made to deceive the choice of pivots
+            std::sort(begin, end, [](const Turn& one, const Turn& other) { return one.at < other.at; });
+            while (end - begin > 1 && !enough(slope += begin->c)) ++begin;
+            break;
+        }
         const double a = begin->at, b = begin[(end - begin) / 2].at, c = end[-1].at;
         const double pivot = std::max(std::min(a, b), std::min(std::max(a, b), c));
         Turn* const middle = std::partition(begin, end, [=](const Turn& turn) { return turn.at < pivot; });

@@ -22,7 +22,7 @@ struct Proof {
 
 // Also to what is no number.
 inline void raise(double& most, double value) {
-    if (!(value <= most)) most = value;
+    if (!std::isnan(most) && !(value <= most)) most = value;
 }
 
 // Rows of strength 0 are none.
@@ -47,9 +47,12 @@ struct RowFacts {
 // should be, at most the kink where a > 0 and at least the kink where a < 1.
 template <class Loss>
 double kkt_miss(double m, double a) {
-    if constexpr (requires { Loss::shape(m); }) return std::abs(a + Loss::shape(m).slope);
-    const double beyond = Loss::gradient(0.0, m, 1.0);
-    return std::max({a < 1 ? -beyond : 0.0, a > 0 ? beyond : 0.0, 0.0});
+    if constexpr (requires { Loss::shape(m); }) {
+        return std::abs(a + Loss::shape(m).slope);
+    } else {
+        const double beyond = Loss::gradient(0.0, m, 1.0);
+        return beyond < 0 ? (a < 1 ? -beyond : 0.0) : a > 0 || std::isnan(beyond) ? beyond : 0.0;
+    }
 }
 
 template <class Loss>
@@ -62,7 +65,7 @@ RowFacts facts_of_stretch(const Proof& proof, Index begin, Index end) {
         proof.support[i] = !at_zero;
         if (!(c > 0)) continue;
         const bool hard = c == inf;
-        const double slack = std::max(0.0, 1 - m), upper = Loss::upper(1.0);
+        const double slack = m >= 1 ? 0.0 : 1 - m, upper = Loss::upper(1.0);
         facts.slack += slack;
         facts.violations += slack > proof.at_bound;
         facts.misclassified += slack > 1;

@@ -59,26 +59,26 @@ struct Quadratic {
     template <class V>
     static V conjugate_of_row(V alpha, double c) {
         if constexpr (bend == 0) return -kink * alpha;
-        else return alpha * (bend * alpha / (4 * c) - kink);
+        else return alpha * (bend * (alpha / c) / 4 - kink);
     }
 
     // d/dα of the dual objective, margin included: positive means that α wants to fall.
     template <class V>
     static V gradient(V alpha, V m, double c) {
         if constexpr (bend == 0) return m - kink;
-        else return m - kink + bend * alpha / (2 * c);
+        else return m - kink + bend * (alpha / c) / 2;
     }
 
     // cφ*(−α'/c) − cφ*(−α/c).
     static double conjugate_change(double alpha, double next, double c) {
-        return (next - alpha) * (gradient(alpha, 0.0, c) + (bend ? bend * (next - alpha) / (4 * c) : 0.0));
+        return (next - alpha) * (gradient(alpha, 0.0, c) + (bend ? bend * ((next - alpha) / c) / 4 : 0.0));
     }
 
     // argmin over α' of ½q(α'−α)² + m(α'−α) + cφ*(−α'/c). With q = 0 (an empty row) and no bend it is an end of the box.
     template <class V>
     static V step(V alpha, V m, double q, double c) {
         const V g = gradient(alpha, m, c);
-        V next = alpha - g / (bend ? q + bend / (2 * c) : q);
+        V next = alpha - g / (bend ? q + bend / c / 2 : q);
         if constexpr (lower_bounded) next = larger(next, 0.0);
         if constexpr (upper_bounded) next = smaller(next, c);
         return g == 0 ? alpha : next;
@@ -102,7 +102,7 @@ struct SquaredHinge : Quadratic<1, 1, true, false> {
     static V value(V m) {
         return m >= 1 ? V{} : (1 - m) * (1 - m);
     }
-    static double slope(double m) { return -2 * std::max(0.0, 1 - m); }
+    static double slope(double m) { return m >= 1 ? 0.0 : -2 * (1 - m); }
     static Shape shape(double m) { return {value(m), slope(m), m < 1 ? 2.0 : 0.0}; }
 };
 
@@ -117,7 +117,7 @@ struct Squared : Quadratic<1, 1, false, false> {
 // φ(m) = max(0, −m); at m = 0 the slope is 0.
 struct Perceptron : Quadratic<0, 0, true, true> {
     static constexpr const char* name = "perceptron";
-    static double value(double m) { return std::max(0.0, -m); }
+    static double value(double m) { return m >= 0 ? 0.0 : -m; }
     static double slope(double m) { return m < 0 ? -1.0 : 0.0; }
 };
 

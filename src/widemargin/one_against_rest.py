@@ -144,7 +144,8 @@ class OneAgainstRest:
             line.show(iteration, seconds, gap, rows)
 
         def begin(group: range) -> list[Start | None]:
-            if not shared:
+            goes_on = resumed is not None and resumed["current"] is not None and group[-1] == len(ends)
+            if not shared or goes_on:  # the last of its group, from where it was
                 return [starts[k] if starts else None for k in group]
             label = f"classes {group[0] + 1} to {group[-1] + 1} of {len(problems)}"
             with ProgressLine(label, self.tol, verbose=verbose, began=began) as line:
@@ -152,7 +153,7 @@ class OneAgainstRest:
                 def told(passes: int, gap: float, rows: int) -> None:
                     show(line, passes, time.perf_counter() - began, gap, rows)
                     if keep is not None:
-                        kept(lambda: None)
+                        kept(lambda: resumed["current"] if resumed is not None and len(done) == len(ends) else None)
 
                 return [*lanes.descend([problems[k] for k in group], tol=self.tol, seed=seed, told=told)]
 

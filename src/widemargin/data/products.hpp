@@ -35,6 +35,7 @@ struct Order {
 template <class T, class I>
 [[gnu::noinline]] Order check_order_of_piece(const Csr<T, I>& rows, Index nonzeros, Index first, Index last) {
     using Unsigned = std::make_unsigned_t<I>;
+    if (first >= last) return {};
     const Index begin = rows.starts[first], end = rows.starts[last];
     Order order;
     order.rising = 0 <= begin && end <= nonzeros;

@@ -125,4 +125,5 @@ def _is_plain(y: NDArray[Any]) -> bool:
     if y.dtype.kind not in "biuf":
         return False
     classes = distinct(y)
-    return len(classes) <= min(FEW, len(y) // 2) and bool((classes == np.round(classes)).all())
+    whole = np.abs(classes) < 2**53 if y.dtype.kind == "f" else np.ones(len(classes), bool)
+    return len(classes) <= min(FEW, len(y) // 2) and bool((whole & (classes == np.round(classes))).all())

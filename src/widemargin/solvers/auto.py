@@ -74,15 +74,15 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         yield from dual_cd(problem, tol=tol, seed=seed, start=start)
         return
     rows = problem.rows
-    proximal = problem.loss.name == "hinge" and not problem.hard and rows.d <= rows.n
+    proximal = _is_proximal(problem)
     interior = _cost_of_interior_point(problem)
     second_order = min(interior, _cost_of_proximal_newton(problem)) if proximal else interior
-    visit, at_once = _cost_of_a_visit(problem), not begins_with_descent(problem)
+    visit, at_once = _cost_of_a_visit(problem), _is_solved_at_once(problem)
     methods: list[Any] = [proximal_newton, interior_point] if proximal and not at_once else [interior_point]
     if at_once and problem.loss.name == "hinge" and rows.n <= FEW:
         methods.insert(0, _a_little_of_smo)
 
-    at = Memory(trying=not (at_once or (proximal and _is_stiff(problem))), reached=start)
+    at = Memory(trying=begins_with_descent(problem), reached=start)
     if start is not None and start.state is not None:
         at = Memory(**start.state)
         at.reached = at.reached and Start(**at.reached)
@@ -120,12 +120,21 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
 
 
 def begins_with_descent(problem: Problem) -> bool:
-    """Whether coordinate descent is worth a try, since another method would take a while."""
+    """Whether coordinate descent is worth a try: another method would take a while, and it would not crawl."""
     if not problem.penalised or min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
         return problem.penalised
+    return not (_is_solved_at_once(problem) or (_is_proximal(problem) and _is_stiff(problem)))
+
+
+def _is_solved_at_once(problem: Problem) -> bool:
     smooth, interior = problem.loss.smooth and not problem.hard, _cost_of_interior_point(problem)
     passes = PASSES * (RETURN_TO_PYTHON + problem.rows.n * _cost_of_a_visit(problem))
-    return not (interior <= AT_ONCE or problem.hard or (smooth and interior <= passes))
+    return interior <= AT_ONCE or problem.hard or (smooth and interior <= passes)
+
+
+def _is_proximal(problem: Problem) -> bool:
+    """Whether the proximal point method is for it."""
+    return problem.loss.name == "hinge" and not problem.hard and problem.rows.d <= problem.rows.n
 
 
 def _is_stiff(problem: Problem) -> bool:

@@ -37,7 +37,7 @@ inline Lanes all_lanes(double value) {
 
 // When rows leave, come back and are visited again; dual_cd.py says why.
 struct Habits {
-    double bold, shy, rough, comes_back, slow;
+    double bold, shy, rough, returns, slow;
     Index again, leave;
 };
 
@@ -64,7 +64,7 @@ class LaneDescent {
             slow_from = times(worst, habits.slow);
             sweep<Loss>(rows, active, true);
             for (std::size_t k = 0; k < lanes; ++k) {
-                bias[k] += s[k] * inverse_rho;
+                if (open[k]) bias[k] += s[k] * inverse_rho;
                 worst[k] = std::max(seen.largest[k], -seen.smallest[k]);
             }
             judge<Loss>(tol, whole, habits);
@@ -106,7 +106,8 @@ class LaneDescent {
     std::vector<Line> w;
     std::array<Lanes, lanes + 1> signs;
     Lanes s{}, above = all_lanes(inf), below = all_lanes(-inf), worst = all_lanes(inf), slow_from{};
-    Lanes before = all_lanes(inf), whole_claim = all_lanes(inf);
+    Lanes before = all_lanes(inf), whole_claim = all_lanes(inf), dual{};
+    Index looked = 0;  // the visits when the dual was
     Sight seen;
     bool comes_back = false;
 
@@ -166,25 +167,32 @@ class LaneDescent {
         return {any(stays & open), any(is_slow & open)};
     }
 
-    // What the last pass says of each class: its gap, as it was seen before the visits that shrank it, beside its dual.
+    // Costs as much as many visits: no more often than there are as many of them as rows.
     template <class Loss>
-    void judge(double tol, bool whole, const Habits& habits) {
-        Lanes dual{};
+    void look_at_dual() {
+        looked = visits, dual = {};
         for (const auto& feature : w)
             for (std::size_t k = 0; k < lanes; ++k) dual[k] -= feature.of[k] * feature.of[k] / 2;
         for (const Index i : live)
             for (std::size_t k = 0; k < lanes; ++k)
                 dual[k] -= Loss::conjugate_of_row(alpha[static_cast<std::size_t>(i)][k], c[i]);
+    }
+
+    // What the last pass says of each class: its gap, as it was seen before the visits that shrank it, beside its dual.
+    template <class Loss>
+    void judge(double tol, bool whole, const Habits& habits) {
+        if (visits - looked >= static_cast<Index>(live.size())) look_at_dual<Loss>();
         int left = 0;
         comes_back = true;
         for (std::size_t k = 0; k < static_cast<std::size_t>(used); ++k) {
+            if (!open[k]) continue;
             claim[k] = dual[k] > 0 ? std::abs(seen.gap[k]) / dual[k] : inf;
             const double fall = before[k] < inf && before[k] > 0 ? std::clamp(claim[k] / before[k], 0.1, 1.0) : 1.0;
             if (whole && claim[k] * fall <= tol) open[k] = 0;
             left -= static_cast<int>(open[k]);
             before[k] = claim[k];
             if (whole) whole_claim[k] = claim[k];
-            comes_back &= !open[k] || claim[k] <= std::max(tol, habits.comes_back * whole_claim[k]);
+            if (open[k]) comes_back &= claim[k] <= std::max(tol, habits.returns * whole_claim[k]);
             const double share = claim[k] > habits.rough ? habits.bold : habits.shy;
             above[k] = seen.largest[k] > 0 ? share * seen.largest[k] : inf;
             below[k] = seen.smallest[k] < 0 ? share * seen.smallest[k] : -inf;

@@ -20,6 +20,8 @@ from widemargin.solvers.iterate import Start
 
 #: Non-zeros that are visited without a return to Python: a fraction of a second.
 AT_ONCE = 20_000_000
+#: So many classes are worth it, if that takes no more bytes than this and the data.
+WORTH, LITTLE = 4, 1 << 25
 #: Classes are left to themselves when one in so many is not solved, and after so many passes' worth of visits.
 STRAGGLERS, PASSES = 4, 25
 
@@ -28,10 +30,15 @@ Told = Callable[[int, float, int], None]
 
 
 def can_share(problems: Sequence[Problem]) -> bool:
-    """Whether these are several classes of the same rows, each against the rest, and of a loss that has a kernel."""
+    """Whether these are several classes of the same rows, each against the rest, and of a loss that has a kernel.
+
+    And whether what two groups hold, all lanes of every row and column, is little beside the data.
+    """
     first = problems[0]
+    held = 2 * 8 * _core.lanes * (first.rows.n + first.rows.d)
     return (
-        len(problems) > 2
+        len(problems) >= WORTH
+        and held <= LITTLE + 12 * first.rows.nonzeros
         and first.loss.name in ("hinge", "squared_hinge")
         and not first.hard
         and len(first.rows.parts) == 1

@@ -33,6 +33,8 @@ SHARPER = 2.0
 INEXACT = 0.5
 #: A line search ends where the slope has fallen to this share.
 FLAT = 0.3
+#: The first steps, far from the end, take the curvature of some rows; later ones would lose more than that spares.
+ROUGH = 2
 #: Steps after which another method should take over.
 STEPS = 200
 
@@ -52,12 +54,12 @@ class _Sums(NamedTuple):
 def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Iterates, one per Newton step, until the caller is content.
 
-    Nothing is drawn at random, and the caller alone decides when to stop: `seed` and `tol` are there for the sake of a
+    The seed draws the rows of the first steps. The caller alone decides when to stop: `tol` is there for the sake of a
     common signature.
     """
     rows, y, c, n = problem.rows, problem.y, problem.c, problem.rows.n
     refuse_if_too_large("proximal_newton", rows.d)
-    system = Tall(problem)
+    system = Tall(problem, seed)
     w, b, centre, tau = np.zeros(rows.d), 0.0, c / 2, COLD
     if start is not None:
         b, centre, tau = start.b if problem.fit_intercept else 0.0, np.clip(start.alpha, 0.0, c), WARM
@@ -88,7 +90,7 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
         inside = (alpha > 0) & (alpha < c)
         weights = np.where(inside, c, 0.0) if sums.free else c
         share = share_of_rows(problem, sums.free or n)
-        if share < 1 and sums.free > n / 2:  # far from the end; later on a rough step would cost more than it spares
+        if share < 1 and iteration <= ROUGH:
             system.weigh_some(weights, share, ridge=1 / tau)
         else:
             system.weigh(weights, ridge=1 / tau)
