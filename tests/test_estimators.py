@@ -708,7 +708,7 @@ def test_every_build_of_the_core_agrees(level):
 
 
 @pytest.mark.parametrize(
-    "values", [(0.5, 1.5), (0.0, 1e300), (0.0, 1.0), (False, True), (-1, 1), (3, 2**60), ("a", "b")]
+    "values", [(0.5, 1.5), (0.0, 1e17), (0.0, 1.0), (False, True), (-1, 1), (3, 2**60), ("a", "b")]
 )
 @pytest.mark.parametrize("repeats", [1, 10])
 def test_labels_are_what_scikit_learn_takes_for_labels(values, repeats):
