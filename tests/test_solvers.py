@@ -284,7 +284,7 @@ def test_newton_with_the_curvature_of_some_rows(loss, C, monkeypatch):
     assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
 
 
-def at_its_bounds(kind):
+def at_its_bounds(kind, fit_intercept=False):
     """Rows of a small C whose α = c is the solution, seems to be, or is but for a few."""
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((1600, 30)), rng.choice([-1.0, 1.0], 1600)
@@ -292,7 +292,7 @@ def at_its_bounds(kind):
         X[np.arange(1600) % 16 != 0] *= 100
     if kind == "is but for a few":
         X[5:8] *= 500
-    return make_problem(X, y, 1e-4, fit_intercept=False)
+    return make_problem(X, y, 1e-4, fit_intercept=fit_intercept)
 
 
 @pytest.mark.parametrize("kind", ["is", "seems to be", "is but for a few"])
@@ -304,6 +304,17 @@ def test_all_at_their_bounds(kind):
     assert found.certificate.primal == pytest.approx(minimum(problem), rel=1e-5)
     assert (found.alpha == problem.c).all() == (kind == "is")
     assert (found.iterations == 1) == (kind == "is")
+
+
+@pytest.mark.parametrize("kind", ["is", "seems to be", "is but for a few"])
+def test_all_at_their_bounds_but_for_the_balance(kind):
+    """With a bias and classes of nearly the same size the same, up to what the larger class must give away."""
+    problem = at_its_bounds(kind, fit_intercept=True)
+    for tol in (1e-3, 1e-6):
+        found = fit(problem, solver="dual_cd", tol=tol)
+        assert found.certificate.relative_gap <= tol
+        assert found.certificate.primal == pytest.approx(minimum(problem), rel=2 * tol)
+    assert (fit(problem, solver="dual_cd", tol=1e-3).iterations == 1) == (kind == "is")
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])

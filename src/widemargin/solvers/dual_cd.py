@@ -56,6 +56,8 @@ NEAR = 0.9
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
 #: row suggests: margins at w(c) are well below 1 then.
 AMPLE, EVERY = 4.0, 16
+#: With a bias, not where the classes' strengths differ by more than this share.
+UNEVEN = 0.1
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -295,9 +297,11 @@ def _cold(problem: Problem, tol: float) -> Memory:
 
 
 def _guess_of_square(problem: Problem) -> float:
-    """‖w(c)‖², as every sixteenth row suggests it; ∞ where α = c is no solution."""
+    """‖w(c)‖², as every sixteenth row suggests it; ∞ where α = c is no solution, nor close to one in balance."""
     rows, c = problem.rows, problem.c
-    if problem.hard or problem.fit_intercept or problem.loss.upper != 1 or len(rows.parts) > 1:
+    if problem.hard or problem.loss.upper != 1 or len(rows.parts) > 1:
+        return np.inf
+    if problem.fit_intercept and abs(inner(c, problem.y)) > UNEVEN * c.sum():
         return np.inf
     some = np.zeros(rows.n)
     some[::EVERY] = c[::EVERY]
