@@ -15,7 +15,7 @@ using Index = std::int64_t;
 // that does nothing but prefetch looks useless to the compiler, which would drop the call.
 template <class T>
 [[gnu::always_inline]] inline void fetch_lines(const T* begin, const T* end) {
-    constexpr Index line = 64 / sizeof(T), lines = 8;
+    constexpr Index line = 64 / sizeof(T), lines = 2 * sizeof(T);
     const T* last = end - begin > lines * line ? begin + lines * line : end;
     for (; begin < last; begin += line) __builtin_prefetch(begin);
 }
@@ -168,6 +168,53 @@ struct Csr {
         for (Index k = starts[i] + from, end = starts[i + 1]; k < end; ++k) visit(columns[k], static_cast<double>(x[k]));
     }
 };
+
+// A list of rows in blocks of neighbours: the positions of the blocks order[begin] … order[end − 1], one by one.
+struct Blocks {
+    const Index *list, *order;
+    Index begin, end, block, count;
+
+    class Walk {
+       public:
+        explicit Walk(const Blocks& blocks) : blocks(blocks), at(blocks.begin) { enter(); }
+        [[gnu::always_inline]] explicit operator bool() const { return at < blocks.end; }
+        [[gnu::always_inline]] Index operator*() const { return position; }
+        [[gnu::always_inline]] void operator++() {
+            if (++position == last) ++at, enter();
+        }
+
+       private:
+        const Blocks& blocks;
+        Index at, position = 0, last = 0;
+
+        [[gnu::always_inline]] void enter() {
+            if (at == blocks.end) return;
+            if (at + 1 < blocks.end) {
+                const Index* const next = blocks.list + blocks.order[at + 1] * blocks.block;
+                fetch_lines(next, next + blocks.block);
+            }
+            position = blocks.order[at] * blocks.block;
+            last = position + blocks.block < blocks.count ? position + blocks.block : blocks.count;
+        }
+    };
+};
+
+// Visits all positions; brings closer what belongs to each, and then its row, some visits before its own.
+template <class Numbers, class Row, class Visit>
+[[gnu::always_inline]] inline void walk_ahead(const Blocks& blocks, Numbers fetch_numbers, Row fetch_row, Visit visit) {
+    constexpr int near = 4;
+    Blocks::Walk far(blocks), soon(blocks), here(blocks);
+    for (int k = 0; k < near && far; ++k, ++far) fetch_numbers(*far);
+    for (int k = 0; k < near && soon; ++k, ++soon) {
+        if (far) fetch_numbers(*far), ++far;
+        fetch_row(*soon);
+    }
+    for (; here; ++here) {
+        if (far) fetch_numbers(*far), ++far;
+        if (soon) fetch_row(*soon), ++soon;
+        visit(*here);
+    }
+}
 
 // Brings the rows drawn next closer, in three stages, each of which needs what the one before has fetched: where a row
 // starts, the pages it lies on, its lines. `also` fetches what belongs to a row beside X.

@@ -43,33 +43,23 @@ struct DualCd {
     Index apart;  // rows that a shard visits between merges, unless that would be too many merges in a pass
 };
 
-// Memory that one pass leaves to the next: fresh memory costs more than much of what is computed in it.
-class Room {
+// Memory for the shards' weights that one pass leaves to the next: fresh memory costs more than much of what is computed
+// in it.
+class Workspace {
    public:
-    template <class T>
-    T* of(Index count) {
-        const std::size_t wanted = sizeof(T) * static_cast<std::size_t>(count);
-        if (wanted > size) {
-            bytes.reset();
+    double* of(Index count) {
+        if (count > size) {
+            numbers.reset();
             size = 0;
-            bytes = std::make_unique_for_overwrite<std::byte[]>(wanted + wanted / 4);
-            size = wanted + wanted / 4;
+            numbers = std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(count));
+            size = count;
         }
-        return reinterpret_cast<T*>(bytes.get());
+        return numbers.get();
     }
 
    private:
-    std::unique_ptr<std::byte[]> bytes;
-    std::size_t size = 0;
-};
-
-// Room for the shards' weights, and for copies of the rows in play and of the slow ones among them.
-struct Workspace {
-    struct Copy {
-        Room x, columns, starts, numbers, slow, active;
-    };
-    Room shards;
-    Copy in_play, slow;
+    std::unique_ptr<double[]> numbers;
+    Index size = 0;
 };
 
 // What a pass saw on its way.
@@ -119,56 +109,31 @@ void visit(const Rows& rows, const DualCd& pass, Index position, double* w, doub
     rows.add(i, change * y, w);
 }
 
-// Brings a block of rows closer before its turn comes: first what belongs to the rows beside X, then the rows.
-template <class Rows>
-[[gnu::always_inline]] inline void fetch_numbers(const Rows& rows, const DualCd& pass, Index row) {
-    const Index i = row < 0 ? -1 - row : row;
-    for (const double* numbers : {pass.y, pass.c, pass.norms, static_cast<const double*>(pass.alpha)}) {
-        __builtin_prefetch(numbers + i);
-        __builtin_prefetch(numbers + std::min(i + 8, rows.n - 1));
-    }
-    rows.fetch_start(i);
-}
-
-template <class Rows>
-[[gnu::always_inline]] inline void fetch_row(const Rows& rows, const DualCd& pass, Index position) {
-    const Index row = pass.active[position];
-    rows.fetch(row < 0 ? -1 - row : row);
-}
-
-inline constexpr Index near = 4;  // rows that are fetched ahead
-
-template <class Rows>
-[[gnu::always_inline]] inline void fetch_block(const Rows& rows, const DualCd& pass, Index first) {
-    for (Index position = first; position < std::min(pass.actives, first + std::min(near, pass.block)); ++position)
-        fetch_row(rows, pass, position);
-}
-
 // A function of its own: inlined into the threads' bodies, its loops would run out of registers.
 template <class Loss, class Rows>
 [[gnu::noinline]] void visit_blocks(const Rows rows, const DualCd& pass, Index begin, Index end, double* w,
                                     double& shared_s, Sight& shared_sight, Changes* changes) {
-    const bool scattered = 2 * pass.actives < rows.n;  // neighbours in play are none in memory
     double s = shared_s;
     Sight sight = shared_sight;  // on this thread's own cache line until the end
-    for (Index k = begin; k < end; ++k) {
-        if (k + 2 < end) fetch_numbers(rows, pass, pass.active[pass.order[k + 2] * pass.block]);
-        if (k + 1 < end) fetch_block(rows, pass, pass.order[k + 1] * pass.block);
-        const Index first = pass.order[k] * pass.block, last = std::min(pass.actives, first + pass.block);
-        for (Index position = first; position < last; ++position) {
-            if (scattered && position + near < last) fetch_row(rows, pass, position + near);
-            visit<Loss>(rows, pass, position, w, s, sight, changes);
-        }
-    }
+    const Blocks blocks{pass.active, pass.order, begin, end, pass.block, pass.actives};
+    walk_ahead(
+        blocks,
+        [&](Index position) __attribute__((always_inline)) {
+            const Index i = pass.active[position];
+            for (const double* numbers : {pass.y, pass.c, pass.norms, static_cast<const double*>(pass.alpha)})
+                __builtin_prefetch(numbers + i);
+            __builtin_prefetch(pass.slow + i);
+            rows.fetch_start(i);
+        },
+        [&](Index position) __attribute__((always_inline)) { rows.fetch(pass.active[position]); },
+        [&](Index position) { visit<Loss>(rows, pass, position, w, s, sight, changes); });
     shared_s = s;
     shared_sight = sight;
 }
 
-// One of two shards: its copies of w and s, what it saw and what it changed; on cache lines of its own but for w, which
-// the other reads while the merged weights are written to `next`.
+// One of two shards: its own w and s, what it saw and what it changed; on cache lines of its own.
 struct alignas(128) Shard {
-    double *w, *next;
-    double s;
+    double *w, s;
     Sight sight;
     Changes changes;
 };
@@ -183,13 +148,11 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
     Team team(std::min(pass.threads, 2));
     const int threads = team.size();
     std::array<Shard, 2> shards;
-    double* const room = work.shards.of<double>((4 + threads) * d);
-    for (int k = 0; k < 2; ++k) {
-        Shard& shard = shards[static_cast<std::size_t>(k)];
-        shard.w = room + k * d, shard.next = room + (2 + k) * d;
-        std::copy_n(pass.w, d, shard.w);
+    double* const room = work.of((1 + threads) * d);
+    shards[0].w = pass.w, shards[1].w = room;
+    std::copy_n(pass.w, d, room);
+    for (auto& shard : shards)
         shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) * pass.block));
-    }
     std::vector<double> along(static_cast<std::size_t>(chunks)), square(static_cast<std::size_t>(chunks));
     double gamma = 1;
 
@@ -211,8 +174,9 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
     Meeting meeting(threads);
     team.run([&](int thread) {
         // What both began with, a copy for each thread: a line that another thread writes to comes back slowly.
-        double* const merged = room + (4 + thread) * d;
-        std::copy_n(pass.w, d, merged);
+        double* const merged = room + (1 + thread) * d;
+        std::copy_n(room, d, merged);
+        meeting.wait();
         for (Index round = 0; round < rounds; ++round) {
             for (int k = thread; k < 2; k += threads) {
                 Shard& shard = shards[static_cast<std::size_t>(k)];
@@ -242,20 +206,15 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
 #pragma omp simd
             for (Index j = 0; j < d; ++j)
                 merged[j] += share * ((one[j] - merged[j]) + (other[j] - merged[j]));
+            meeting.wait();
             for (int k = thread; k < 2; k += threads) {
                 Shard& shard = shards[static_cast<std::size_t>(k)];
-                std::copy_n(merged, d, shard.next);
+                std::copy_n(merged, d, shard.w);
                 if (share < 1)
                     for (const auto& [row, before] : shard.changes.rows)
                         pass.alpha[row] = before + share * (pass.alpha[row] - before);
             }
-            meeting.wait();
-            for (int k = thread; k < 2; k += threads) {
-                Shard& shard = shards[static_cast<std::size_t>(k)];
-                std::swap(shard.w, shard.next);
-            }
         }
-        if (thread == 0) std::copy_n(merged, d, pass.w);
     });
     Sight total;
     for (const auto& shard : shards) {
@@ -291,47 +250,6 @@ inline void reorder(DualCd& pass, std::vector<Index>& order, std::minstd_rand& r
     pass.order = order.data();
 }
 
-inline constexpr Index few = 6;  // rows in play are few if they are at most one in so many
-
-// Calls go(rows, pass), or the same for a copy of the rows in play if they are few: visits of rows that are scattered
-// over memory cost two to three times as much.
-template <class Rows, class Go>
-auto on_a_copy(const Rows& rows, DualCd& pass, Workspace::Copy&, Go go) {
-    return go(rows, pass);
-}
-
-template <class T, class I, class Go>
-auto on_a_copy(const Csr<T, I>& rows, DualCd& pass, Workspace::Copy& room, Go go) {
-    const Index count = pass.actives;
-    if (few * count > rows.n) return go(rows, pass);
-    I* starts = room.starts.template of<I>(count + 1);
-    starts[0] = 0;
-    for (Index k = 0; k < count; ++k)
-        starts[k + 1] = starts[k] + rows.starts[pass.active[k] + 1] - rows.starts[pass.active[k]];
-    T* x = room.x.template of<T>(starts[count]);
-    I* columns = room.columns.template of<I>(starts[count]);
-    double *y = room.numbers.template of<double>(4 * count), *c = y + count, *norms = c + count, *alpha = norms + count;
-    auto* slow = room.slow.template of<unsigned char>(count);
-    auto* active = room.active.template of<Index>(count);
-    constexpr int pieces = 16;
-    run_pieces(pieces, pass.threads, [&](int piece) {
-        for (Index k = count * piece / pieces; k < count * (piece + 1) / pieces; ++k) {
-            const Index i = pass.active[k];
-            std::copy(rows.x + rows.starts[i], rows.x + rows.starts[i + 1], x + starts[k]);
-            std::copy(rows.columns + rows.starts[i], rows.columns + rows.starts[i + 1], columns + starts[k]);
-            y[k] = pass.y[i], c[k] = pass.c[i], norms[k] = pass.norms[i], alpha[k] = pass.alpha[i];
-            slow[k] = pass.slow[i], active[k] = k;
-        }
-    });
-    DualCd its = pass;
-    its.y = y, its.c = c, its.norms = norms, its.alpha = alpha, its.slow = slow, its.active = active;
-    const auto result = go(Csr<T, I>{x, columns, starts, count, rows.d}, its);
-    for (Index k = 0; k < count; ++k) pass.alpha[pass.active[k]] = alpha[k];
-    for (Index k = 0; k < its.actives; ++k) pass.active[k] = pass.active[active[k]];  // active[k] ≥ k
-    pass.actives = its.actives, pass.b = its.b, pass.s = its.s;
-    return result;
-}
-
 // Visits of rows that are slow to settle, as the pass before has marked them: until their gradients are less than
 // `share` of the largest, at most `times`, and at no more than twice the work of that pass; in shards as long as they are
 // `many`. If they are more than half of the rows in play, the next pass will do.
@@ -351,16 +269,13 @@ Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double larg
     if (slow.empty() || 2 * pass.actives > most) return 0;
     pass.focus = again.share * largest;
     pass.shrink_above = inf, pass.shrink_below = -inf;
-    const Index visits = on_a_copy(rows, pass, work.slow, [&](const auto& some, DualCd& its) {
-        Index made = 0;
-        for (Index k = 0; k < again.times && its.actives > 0 && made + its.actives <= 2 * most; ++k) {
-            reorder(its, order, random);
-            if (its.actives < again.many) its.split = false;
-            made += its.actives;
-            sweep<Loss>(some, its, work);
-        }
-        return made;
-    });
+    Index visits = 0;
+    for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
+        reorder(pass, order, random);
+        if (pass.actives < again.many) pass.split = false;
+        visits += pass.actives;
+        sweep<Loss>(rows, pass, work);
+    }
     s = pass.s;
     return visits;
 }
@@ -375,8 +290,8 @@ struct Enough {
 // Between the two b takes over what s/ρ says. As many such passes as are cheap. Returns what the last one saw, and in
 // `before` the gap that the one before saw, 0 if there was none; `visits` counts all.
 template <class Loss, class Rows>
-Sight dual_cd_passes(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
-                     Index& visits, double& before) {
+Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
+                   Index& visits, double& before) {
     std::vector<Index> order(pass.order, pass.order + pass.blocks);
     std::minstd_rand random;
     Sight sight;
@@ -396,15 +311,6 @@ Sight dual_cd_passes(const Rows& rows, DualCd& pass, const Again& again, double 
         if (pass.actives < again.many) pass.split = false;
     }
     return sight;
-}
-
-template <class Loss, class Rows>
-Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
-                   Index& visits, double& before) {
-    const auto go = [&](const auto& some, DualCd& its) {
-        return dual_cd_passes<Loss>(some, its, again, proof, enough, work, visits, before);
-    };
-    return enough.visits > 0 ? on_a_copy(rows, pass, work.in_play, go) : go(rows, pass);
 }
 
 }  // namespace widemargin
