@@ -16,12 +16,12 @@
 #include <cstddef>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <utility>
 #include <vector>
 
 #include "../data/rows.hpp"
 #include "../threads.hpp"
+#include "shuffle.hpp"
 
 namespace widemargin {
 
@@ -243,10 +243,10 @@ Sight sweep(const Rows& rows, DualCd& pass, Workspace& work) {
 }
 
 // The blocks of the rows still in play, in a new order.
-inline void reorder(DualCd& pass, std::vector<Index>& order, std::minstd_rand& random) {
+inline void reorder(DualCd& pass, std::vector<Index>& order, Draws& draws) {
     pass.blocks = (pass.actives + pass.block - 1) / pass.block;
     std::erase_if(order, [&](Index block) { return block >= pass.blocks; });
-    for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random() % k]);
+    shuffle(order, draws);
     pass.order = order.data();
 }
 
@@ -261,7 +261,7 @@ struct Again {
 template <class Loss, class Rows>
 Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double largest, Workspace& work, double& s) {
     std::vector<Index> slow, order(pass.order, pass.order + pass.blocks);
-    std::minstd_rand random;
+    Draws draws;
     for (Index k = 0; k < pass.actives; ++k)
         if (pass.slow[pass.active[k]]) slow.push_back(pass.active[k]);
     const Index most = pass.actives;
@@ -271,7 +271,7 @@ Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double larg
     pass.shrink_above = inf, pass.shrink_below = -inf;
     Index visits = 0;
     for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
-        reorder(pass, order, random);
+        reorder(pass, order, draws);
         if (pass.actives < again.many) pass.split = false;
         visits += pass.actives;
         sweep<Loss>(rows, pass, work);
@@ -293,9 +293,9 @@ template <class Loss, class Rows>
 Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
                    Index& visits, double& before) {
     std::vector<Index> order(pass.order, pass.order + pass.blocks);
-    std::minstd_rand random;
+    Draws draws;
     Sight sight;
-    for (visits = 0, before = 0;; reorder(pass, order, random)) {
+    for (visits = 0, before = 0;; reorder(pass, order, draws)) {
         visits += pass.actives;
         sight = sweep<Loss>(rows, pass, work);
         pass.b += pass.s * pass.inverse_rho;

@@ -10,11 +10,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <random>
 #include <vector>
 
 #include "../data/rows.hpp"
 #include "../losses.hpp"
+#include "shuffle.hpp"
 
 namespace widemargin {
 
@@ -47,7 +47,7 @@ class LaneDescent {
     LaneDescent(const unsigned char* label, int used, const double* c, const double* norms, Index n, Index d,
                 double inverse_rho, const double* b, std::vector<Index> live, Index block, unsigned seed)
         : label(label), c(c), norms(norms), used(used), inverse_rho(inverse_rho), live(std::move(live)),
-          active(this->live), block(block), random(seed), alpha(static_cast<std::size_t>(n)), w(static_cast<std::size_t>(d)) {
+          active(this->live), block(block), draws(seed), alpha(static_cast<std::size_t>(n)), w(static_cast<std::size_t>(d)) {
         for (auto& sign : signs) sign = all_lanes(-1.0);
         for (std::size_t k = 0; k < lanes; ++k) signs[k][k] = 1.0;
         std::copy_n(b, used, bias.begin());
@@ -101,7 +101,7 @@ class LaneDescent {
     double inverse_rho;
     std::vector<Index> live, active, order, slow;
     Index block;
-    std::minstd_rand random;
+    Draws draws;
     std::vector<Lanes> alpha;
     std::vector<Line> w;
     std::array<Lanes, lanes + 1> signs;
@@ -125,7 +125,7 @@ class LaneDescent {
         const auto count = static_cast<Index>(some.size());
         order.resize(static_cast<std::size_t>((count + block - 1) / block));
         for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<Index>(k);
-        for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random() % k]);
+        shuffle(order, draws);
         if (is_first) slow.clear();
         for (const Index at : order)
             for (Index position = at * block; position < std::min(count, (at + 1) * block); ++position) {

@@ -1,0 +1,32 @@
+// Orders drawn at random, without a division per draw.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "../data/rows.hpp"
+
+namespace widemargin {
+
+// Numbers of a linear congruential generator (Knuth's MMIX), of which the upper half is used.
+class Draws {
+   public:
+    explicit Draws(std::uint64_t seed = 0) : state(seed) {}
+
+    // One of 0 … count − 1, for counts up to 2³².
+    std::size_t below(std::size_t count) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        return static_cast<std::size_t>(((state >> 32) * count) >> 32);
+    }
+
+   private:
+    std::uint64_t state;
+};
+
+inline void shuffle(std::vector<Index>& order, Draws& draws) {
+    for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[draws.below(k)]);
+}
+
+}  // namespace widemargin
