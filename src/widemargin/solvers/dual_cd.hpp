@@ -79,7 +79,7 @@ struct Changes {
 };
 
 template <class Loss, class Rows>
-void visit(const Rows& rows, const DualCd& pass, Index position, double* w, double& s, Sight& sight,
+[[gnu::always_inline]] inline void visit(const Rows& rows, const DualCd& pass, Index position, double* w, double& s, Sight& sight,
            Changes* changes) {
     const Index i = pass.active[position];
     const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i];
@@ -126,7 +126,7 @@ template <class Loss, class Rows>
             rows.fetch_start(i);
         },
         [&](Index position) __attribute__((always_inline)) { rows.fetch(pass.active[position]); },
-        [&](Index position) { visit<Loss>(rows, pass, position, w, s, sight, changes); });
+        [&](Index position) __attribute__((always_inline)) { visit<Loss>(rows, pass, position, w, s, sight, changes); });
     shared_s = s;
     shared_sight = sight;
 }
