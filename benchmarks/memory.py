@@ -5,13 +5,13 @@ python benchmarks/memory.py
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from peak_memory import PeakMemory
 
 ROWS = 1_250_000
 
@@ -31,16 +31,16 @@ def make(kind: str) -> tuple[object, int]:
 
 
 def measure(kind: str, solver: str) -> None:
-    """Prints the peak above the input and the input's size, in bytes."""
+    """Prints the peak above the input and the input's size, in MB."""
     from widemargin import LinearSVM
 
     warnings.simplefilter("ignore")
     X, size = make(kind)
     y = np.random.default_rng(1).integers(0, 2, ROWS)
     LinearSVM(solver=solver, max_iter=1).fit(X[:1000], y[:1000])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    LinearSVM(0.01, solver=solver, max_iter=5).fit(X, y)
-    print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before), size)
+    with PeakMemory() as peak:
+        LinearSVM(0.01, solver=solver, max_iter=5).fit(X, y)
+    print(peak.megabytes, size / 1e6)
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
     for kind, label in (("C", "dense, C order"), ("F", "dense, F order"), ("csr", "CSR, int64")):
         for solver in ("auto", "dual_cd") if kind == "csr" else ("auto", "dual_cd", "interior_point"):
             run = subprocess.run([sys.executable, __file__, kind, solver], capture_output=True, text=True, check=True)
-            peak, size = (int(number) / 1e6 for number in run.stdout.split())
+            peak, size = (float(number) for number in run.stdout.split())
             print(f"{label:<14} {solver:<15}{size:>6.0f} MB{peak:>9.0f} MB{0.25 * size + 100:>7.0f} MB", flush=True)
 
 

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
+from peak_memory import PeakMemory
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.svm import LinearSVC
@@ -208,25 +209,6 @@ def from_files(folder: Path, only: set[str]) -> dict[str, tuple[Any, np.ndarray]
         if len(classes) > 2:
             sets[f"{name}, all classes"] = X, np.searchsorted(classes, y).astype(float)
     return sets
-
-
-class PeakMemory:
-    """The most memory this process had above what it began with, in MB; NaN where the system does not tell."""
-
-    def __enter__(self) -> PeakMemory:
-        try:
-            Path("/proc/self/clear_refs").write_text("5")
-            self.before = self._status("VmRSS")
-        except OSError:
-            self.before = math.nan
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.megabytes = math.nan if math.isnan(self.before) else (self._status("VmHWM") - self.before) / 1024
-
-    def _status(self, name: str) -> float:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return float(next(line for line in lines if line.startswith(name)).split()[1])
 
 
 def climb(trainer: Trainer, X: Any, y: np.ndarray, C: float, loss: str, bound: Callable[[np.ndarray], float]) -> dict:
