@@ -1,5 +1,8 @@
 """Several classes at once: each lane holds what descent for its class alone would have to hold."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -131,6 +134,26 @@ def test_the_same_bits_at_any_number_of_threads(data):
     one, two, loud = (LinearSVM(C=0.1, **way).fit(X, y) for way in ways)
     assert one.coef_.tobytes() == two.coef_.tobytes() == loud.coef_.tobytes()
     assert one.intercept_.tobytes() == two.intercept_.tobytes() == loud.intercept_.tobytes()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_ends_all_classes(monkeypatch, n_jobs):
+    """Ctrl-C while classes descend together: no model, and the next fit is as if nothing had happened."""
+    X, y = many_classes(6)
+    whole, begun = LinearSVM(n_jobs=n_jobs).fit(X, y), lanes._classes
+
+    def struck(problems):
+        os.kill(os.getpid(), signal.SIGINT)
+        return begun(problems)
+
+    svm = LinearSVM(tol=1e-12, n_jobs=n_jobs)
+    with monkeypatch.context() as patch:
+        patch.setattr(lanes, "AT_ONCE", 1000)
+        patch.setattr(lanes, "_classes", struck)
+        with pytest.raises(KeyboardInterrupt):
+            svm.fit(X, y)
+    assert not hasattr(svm, "coef_")
+    assert svm.set_params(tol=whole.tol).fit(X, y).coef_.tobytes() == whole.coef_.tobytes()
 
 
 @pytest.mark.parametrize(
