@@ -14,6 +14,7 @@ from widemargin.certificate import certify
 from widemargin.data import Rows
 from widemargin.one_against_rest import OneAgainstRest
 from widemargin.solvers import lanes
+from widemargin.training import fit
 
 LOSSES = ["hinge", "squared_hinge"]
 
@@ -101,6 +102,15 @@ def test_a_solved_class_stays_as_it_is():
     for problem, start in zip(easy, starts, strict=True):
         if start.hopeful:
             assert start.b == pytest.approx(problem.best_bias(problem.rows.scores(start.w)), abs=0.05)
+
+
+def test_history_counts_what_came_before():
+    """The passes and the seconds of all classes together are part of each."""
+    problem, *others = problems_of(*many_classes(6))
+    start, *_ = descended([problem, *others])
+    first = fit(problem, tol=1e-6, start=start).history[0]
+    assert first.iteration >= start.iterations > 0
+    assert first.seconds > start.seconds > 0
 
 
 def test_rows_of_no_weight_are_none():

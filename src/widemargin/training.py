@@ -86,7 +86,7 @@ def fit(
     """
     chosen = choose(solver, problem)
     problem.check_lengths()
-    loop = _Loop(problem, tol, watch, earlier=0 if start is None else start.iterations)
+    loop = _Loop(problem, tol, watch, start)
     if resumed is not None:
         start = loop.resume(resumed)
     if problem.hard and not problem.fit_intercept:
@@ -146,10 +146,10 @@ def _blas() -> ThreadpoolController:
 class _Loop:
     """Checks claims, keeps the best proof and the history."""
 
-    def __init__(self, problem: Problem, tol: float, watch: Watch | None, earlier: int = 0) -> None:
+    def __init__(self, problem: Problem, tol: float, watch: Watch | None, start: Start | None) -> None:
         self.problem, self.tol, self.watch = problem, tol, watch
-        self.earlier = earlier  # iterations before the solver's first
-        self.began = time.perf_counter()
+        self.earlier = 0 if start is None else start.iterations  # before the solver's first
+        self.began = time.perf_counter() - (0.0 if start is None else start.seconds)
         self.best: Fit | None = None
         self.history: list[Record] = []
         self.iterations = self.suspicions = 0

@@ -22,8 +22,9 @@ class Start(NamedTuple):
     w: Floats | None = None
     #: Whether it may be good enough already, so that it is worth a proof.
     hopeful: bool = True
-    #: How many it took to come there.
+    #: How many it took to come there, and how long.
     iterations: int = 0
+    seconds: float = 0.0
     #: What an iterate's `state` returned: the solver goes on from there as if it had never stopped.
     state: State | None = None
 

@@ -7,6 +7,7 @@ solved need nothing but their proof, those that take longer go on by themselves.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -55,7 +56,7 @@ def groups(count: int) -> list[range]:
 
 def descend(problems: Sequence[Problem], *, tol: float, seed: int, told: Told) -> list[Start]:
     """Where descent has come for each of these classes, at most as many as there are lanes."""
-    first = problems[0]
+    began, first = time.perf_counter(), problems[0]
     rows, live = first.rows, first.live
     descent = _core.LaneDescent(
         first.loss.name,
@@ -77,10 +78,10 @@ def descend(problems: Sequence[Problem], *, tol: float, seed: int, told: Told) -
         solved, gap, passes, visits = descent.run(tol, BOLD, SHY, ROUGH, RETURN, SLOW, AGAIN, leave, most)
         told(passes, gap, visits - seen)
         seen = visits
-    starts = []
+    starts, took = [], time.perf_counter() - began
     for k in range(len(problems)):
         alpha, b, w, hopeful = descent.solution(k)
-        starts.append(Start(alpha, b, w, hopeful, iterations=passes))
+        starts.append(Start(alpha, b, w, hopeful, iterations=passes, seconds=took))
     return starts
 
 
