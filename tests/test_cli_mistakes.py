@@ -166,6 +166,9 @@ MISTAKES = {
     # the text of svmlight
     "a pair cut off": Mistake(TRAIN, r"bad.svm:271: '3:' .*; write", write("bad.svm", TEXT + "1 1:2 3:")),
     "a pair without a colon": Mistake(TRAIN, r"bad.svm:1: '7' .*; write pairs", write("bad.svm", "1 3:1 7\n-1 1:1\n")),
+    "more columns than memory": Mistake(
+        TRAIN, r"bad.svm: 2,000,000,000,000 columns, .* 64,000 GB; number", write("bad.svm", f"1 1:1\n-1 {2 * 10**12}:1\n")
+    ),
     "a blank behind the colon": Mistake(TRAIN, r"bad.svm:1: '3:' .*; write", write("bad.svm", "1 3: 1\n-1 1:1\n")),
     "indices out of order": Mistake(
         TRAIN, r"bad.svm:2: index 17 after 23; indices must increase", write("bad.svm", "1 1:1\n-1 23:1 17:1\n")

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from widemargin.one_against_rest import OneAgainstRest
     from widemargin.training import Fit
 
+#: Vectors as long as w that a fit holds at once, at least.
+VECTORS = 4
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
@@ -103,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
         task.check()
         threads = count_threads(options.threads or None)
         rows = found.X.with_threads(threads) if isinstance(found.X, Rows) else Rows(found.X, threads)
+        _check_columns(options.data, rows.d)
         began = time.perf_counter()
         try:
             with _about(options.data):
@@ -293,6 +297,17 @@ def _signals(kept: Any) -> Iterator[list[bool]]:
 
     with handled(stop, signal.SIGINT, signal.SIGTERM):
         yield training
+
+
+def _check_columns(path: str, columns: int) -> None:
+    """Refuses more columns than there is memory for their weights."""
+    from widemargin.data import DataError
+    from widemargin.data.machine import free_memory
+
+    takes = 8.0 * columns * VECTORS
+    if takes > free_memory():
+        what = f"{columns:,} columns, whose weights alone would take {takes / 1e9:,.0f} GB"
+        raise DataError.at(path, what, "number the columns without gaps, or hash them to fewer")
 
 
 def _class_weight(text: str | None, y: Any, path: str) -> Any:
