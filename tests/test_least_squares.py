@@ -220,3 +220,12 @@ def test_empty_columns_weigh_nothing(alpha):
         warnings.simplefilter("ignore")
         model = LeastSquaresClassifier(alpha=alpha).fit(X, np.sign(x + rng.standard_normal(40)))
     assert model.coef_[0, [1, 4]].tolist() == [0.0, 0.0]
+
+
+def test_a_column_of_one_entry_is_proved():
+    """The α of its only row is 0 up to rounding, beside which that rounding is not small."""
+    X, y = load_digits(return_X_y=True)
+    assert (np.count_nonzero(X, axis=0) == 1).any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert LeastSquaresClassifier().fit(X, y).certificate_.relative_gap <= 1e-9

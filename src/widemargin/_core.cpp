@@ -167,6 +167,11 @@ auto gram(const Rows& rows, Vector weight, std::optional<Vector> shift, bool bor
     return result;
 }
 
+void need_rows(Array<const Index> draws, Index n) {
+    for (std::size_t k = 0; k < draws.size(); ++k)
+        if (draws.data()[k] < 0 || draws.data()[k] >= n) throw std::out_of_range("a row, or a block of them, that does not exist was drawn");
+}
+
 nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
                        Array<double> w, double b, double s, double inverse_rho, Array<Index> active, Index actives,
                        Array<const Index> order, Index block, double shrink_above, double shrink_below, Array<unsigned char> slow,
@@ -182,6 +187,7 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
         throw std::invalid_argument("more rows in play than there are");
     if (block < 1 || apart < 1) throw std::invalid_argument("a block, and the way between merges, has at least one row");
     need(order.size(), (actives + block - 1) / block, "order");
+    need_rows(order, static_cast<Index>(order.size()));
     wm::DualCd pass{y.data(), c.data(), norms.data(), alpha.data(), w.data(), b, s, inverse_rho, active.data(),
                     actives, order.data(), static_cast<Index>(order.size()), block, shrink_above, shrink_below, 0.0, slow.data(),
                     slow_from, split, threads, apart};
@@ -198,11 +204,6 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
         });
     }
     return nb::make_tuple(pass.b, pass.s, sight.gap, before, sight.largest, sight.smallest, pass.actives, visits);
-}
-
-void need_rows(Array<const Index> draws, Index n) {
-    for (std::size_t k = 0; k < draws.size(); ++k)
-        if (draws.data()[k] < 0 || draws.data()[k] >= n) throw std::out_of_range("a row that does not exist was drawn");
 }
 
 // Up to eight classes in lanes, with the arrays they borrow kept alive.

@@ -32,8 +32,8 @@ def inner(a: Floats, b: Floats) -> float:
 #: A smallest margin this little below 1 counts as rounding.
 HARD_ROUNDING = 1e-9
 
-#: Σ αᵢyᵢxᵢⱼ this small beside Σ |αᵢxᵢⱼ| is rounding, and counts as 0.
-BALANCED = 4e-14
+#: Σ αᵢyᵢxᵢⱼ this small beside Σ |αᵢxᵢⱼ| is rounding, and counts as 0; each αᵢ may be off by this share of cᵢ.
+BALANCED, ROUNDED = 4e-14, 2e-15
 #: A slope in b this small beside its range is rounding, and counts as 0.
 FLAT = 1e-12
 #: Once or twice is enough to balance α but for rounding.
@@ -230,8 +230,10 @@ class Problem:
         if self.hard:  # any multiple of α is feasible: the best one
             norm = np.linalg.norm(w)
             return float(np.square(alpha.sum() / norm) / 2) if norm > 0 else 0.0
-        if not self.penalised and (np.abs(w) > BALANCED * self.rows.column_sums(np.abs(alpha))).any():
-            return -np.inf
+        if not self.penalised:
+            rounding = self.rows.column_sums(BALANCED * np.abs(alpha) + ROUNDED * self.c)
+            if (np.abs(w) > rounding).any():
+                return -np.inf
         penalty = inner(w, w) / 2 if self.penalised else 0.0
         return -penalty - _core.conjugates(self.loss.name, alpha, self.c, self.rows.threads)
 

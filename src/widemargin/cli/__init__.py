@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with handled(_interrupt, signal.SIGTERM), warnings.catch_warnings():
             words = sys.argv[1:] if arguments is None else list(arguments)
-            options = _parser(words[:1]).parse_args(words)
+            options, unknown = _parser(words[:1]).parse_known_args(words)
+            if unknown:
+                return _say(f"there is no {' '.join(unknown)}; see 'widemargin {options.command} --help'", MISTAKE)
             warnings.simplefilter("ignore", RuntimeWarning)  # of numbers on the way; what matters is in the proof
             code = int(options.run(options))
         sys.stdout.flush()  # while a pipe that is closed can still be told from a mistake

@@ -52,11 +52,13 @@ def run(options: argparse.Namespace) -> int:
     order = order_of(options.data) if os.path.isdir(options.data) else None
     with reading_bar("predicting") as progress, output(target) as out:
         waiting: list[str] = []
+        width, beyond = model.coef.shape[1], False
         for block in data.blocks(options.data, **reading_options(options, options.data, encoding), progress=progress):
             if not rows and (options.scores or options.proba):
                 two = len(model.coef) == 1 and not options.proba
                 out.write("\t".join(["label", *(["score"] if two else map(text_of, model.classes.tolist()))]) + "\n")
-            scores = model.scores(Rows(fitted(block.X, model.coef.shape[1], options.data)))
+            scores = model.scores(Rows(fitted(block.X, width, options.data, noted=beyond)))
+            beyond = beyond or block.X.shape[1] > width
             chosen = model.choose(scores)
             columns = [list(map(text_of, chosen.tolist()))]
             if options.scores or options.proba:

@@ -142,8 +142,11 @@ def encoding_for(encoding: Encoding | None, path: str) -> Encoding | None:
     return None
 
 
-def fitted(X: Any, columns: int, path: str) -> Any:
-    """Sparse rows with as many columns as the model has: missing ones are 0, those it never saw are left out."""
+def fitted(X: Any, columns: int, path: str, *, noted: bool = False) -> Any:
+    """Sparse rows with as many columns as the model has: missing ones are 0, those it never saw are left out.
+
+    Which is said, unless it was `noted` before.
+    """
     from widemargin.data import DataError
 
     width = X.shape[1]
@@ -152,7 +155,8 @@ def fitted(X: Any, columns: int, path: str) -> Any:
     X = getattr(X, "X", X)  # all rows of a store
     if hasattr(X, "indptr"):
         if width > columns:
-            note(f"{path}: the columns beyond {columns:,}, which the model never saw, are left out")
+            if not noted:
+                note(f"{path}: the columns beyond {columns:,}, which the model never saw, are left out")
             return X[:, :columns]
         X.resize(X.shape[0], columns)
         return X

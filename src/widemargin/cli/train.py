@@ -317,11 +317,13 @@ def _class_weight(text: str | None, y: Any, path: str) -> Any:
     names = {text_of(label): label for label in set(y.tolist())}
     weights = {}
     for pair in text.split(","):
-        name, _, weight = pair.rpartition(":")
+        name, colon, weight = pair.rpartition(":")
+        known = ", ".join(sorted(names)[:8])
+        if colon and name not in names:
+            raise ValueError(f"--class-weight {text}: there is no class {name!r}; the classes of {path} are {known}")
         try:
             weights[names[name]] = positive(weight)
         except (KeyError, argparse.ArgumentTypeError):
-            known = ", ".join(sorted(names)[:8])
             raise ValueError(
                 f"--class-weight {text}: {pair!r} is not CLASS:WEIGHT with a weight > 0; "
                 f"the classes of {path} are {known}"
@@ -369,19 +371,17 @@ class _Report:
 
     def show(self, tested: Any) -> None:
         """Tables and sentences."""
-        gap, tol = self.gap, self.options.tol
+        gap, tol, options = self.gap, self.options.tol, self.options
+        problem = f"{options.loss} loss, C = {options.C:g}{', no bias' if options.no_bias else ''}"
+        if options.class_weight is not None:
+            problem += f", class weights {options.class_weight}"
+        steps = f"{self.iterations:,} iteration{'s' if self.iterations != 1 else ''}"
         names = [text_of(name) for name in self.model.classes.tolist()]
         shown = ", ".join(names[:6]) + (f" … ({len(names)} in all)" if len(names) > 6 else "")
         facts: list[tuple[str, Any]] = [
-            ("data", f"{self.options.data}: {self.rows:,} rows, {self.columns:,} columns, classes {shown}"),
-            (
-                "problem",
-                f"{self.options.loss} loss, C = {self.options.C:g}{', no bias' if self.options.no_bias else ''}",
-            ),
-            (
-                "time",
-                f"{self.read_in:.2f} s to read, {self.trained_in:.2f} s to train ({self.iterations:,} iterations)",
-            ),
+            ("data", f"{options.data}: {self.rows:,} rows, {self.columns:,} columns, classes {shown}"),
+            ("problem", problem),
+            ("time", f"{self.read_in:.2f} s to read, {self.trained_in:.2f} s to train ({steps})"),
             ("right on these rows", f"{self.right:,} of {self.rows:,} ({100 * self.right / self.rows:.2f} %)"),
         ]
         if tested is not None:

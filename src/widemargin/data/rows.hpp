@@ -15,9 +15,10 @@ using Index = std::int64_t;
 // that does nothing but prefetch looks useless to the compiler, which would drop the call.
 template <class T>
 [[gnu::always_inline]] inline void fetch_lines(const T* begin, const T* end) {
-    constexpr Index line = 64 / sizeof(T), lines = 2 * sizeof(T);
-    const T* last = end - begin > lines * line ? begin + lines * line : end;
-    for (; begin < last; begin += line) __builtin_prefetch(begin);
+    constexpr std::uintptr_t line = 64, most = 128 * sizeof(T);
+    const auto first = reinterpret_cast<std::uintptr_t>(begin), behind = reinterpret_cast<std::uintptr_t>(end);
+    const auto last = behind - first > most ? first + most : behind;
+    for (auto at = first / line * line; at < last; at += line) __builtin_prefetch(reinterpret_cast<const void*>(at));
 }
 
 using Four = double __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
@@ -169,10 +170,14 @@ struct Csr {
     }
 };
 
-// A list of rows in blocks of neighbours: the positions of the blocks order[begin] … order[end − 1], one by one.
+// A list of rows in blocks of neighbours: the positions of the blocks order[begin] … order[end − 1], one by one. Each of
+// them has rows: order[k] · block < count.
 struct Blocks {
     const Index *list, *order;
     Index begin, end, block, count;
+
+    [[gnu::always_inline]] Index first(Index at) const { return order[at] * block; }
+    [[gnu::always_inline]] Index behind(Index at) const { return first(at) + block < count ? first(at) + block : count; }
 
     class Walk {
        public:
@@ -189,12 +194,8 @@ struct Blocks {
 
         [[gnu::always_inline]] void enter() {
             if (at == blocks.end) return;
-            if (at + 1 < blocks.end) {
-                const Index* const next = blocks.list + blocks.order[at + 1] * blocks.block;
-                fetch_lines(next, next + blocks.block);
-            }
-            position = blocks.order[at] * blocks.block;
-            last = position + blocks.block < blocks.count ? position + blocks.block : blocks.count;
+            position = blocks.first(at), last = blocks.behind(at);
+            if (at + 1 < blocks.end) fetch_lines(blocks.list + blocks.first(at + 1), blocks.list + blocks.behind(at + 1));
         }
     };
 };

@@ -115,10 +115,10 @@ class LeastSquaresClassifier(CertifiedClassifier):
         self._keep(fits, problems, classes)
         missed = max(_missed(problem, fit.certificate) for problem, fit in zip(problems, fits, strict=True))
         if missed > self.tol:
-            advice = "raise max_iter, or scale" if found.iterations > 1 else "some are nearly dependent: scale or drop"
+            dependent = "columns of X are nearly dependent: scale them, drop some"
+            advice = "raise max_iter, scale the columns of X" if found.iterations > 1 else dependent
             warnings.warn(
-                f"the relative gap is {missed:.1e}, asked for was tol={self.tol:.1e}; {advice} columns of X, or use a "
-                "larger alpha",
+                f"the relative gap is {missed:.1e}, asked for was tol={self.tol:.1e}; {advice}, or use a larger alpha",
                 ConvergenceWarning,
                 stacklevel=2,
             )

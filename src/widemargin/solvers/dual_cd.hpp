@@ -6,7 +6,7 @@
 //
 // Rows are visited in shuffled blocks of neighbours: in memory order within a block, since a random order of rows costs
 // three times as much per non-zero and converges no faster. A pass over much data is cut into two shards, which run side
-// by side, each on a copy of w and s, and are merged several times per pass: all their steps together, scaled by the γ
+// by side, each on weights and s of its own, and are merged several times per pass: all their steps together, scaled by the γ
 // between ½ and 1 that is best for the dual. ½ is the mean of the shards' points, which cannot be worse than where they
 // began. Shards are part of the algorithm; threads are not: the result depends on the shards alone.
 #pragma once
@@ -79,8 +79,8 @@ struct Changes {
 };
 
 template <class Loss, class Rows>
-[[gnu::always_inline]] inline void visit(const Rows& rows, const DualCd& pass, Index position, double* w, double& s, Sight& sight,
-           Changes* changes) {
+[[gnu::always_inline]] inline void visit(const Rows& rows, const DualCd& pass, Index position, double* w, double& s,
+                                         Sight& sight, Changes* changes) {
     const Index i = pass.active[position];
     const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i];
     const double m = y * (rows.dot(i, w) + pass.b + s * pass.inverse_rho);
@@ -259,9 +259,9 @@ struct Again {
 };
 
 template <class Loss, class Rows>
-Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double largest, Workspace& work, double& s) {
+Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double largest, Workspace& work, Draws& draws,
+                  double& s) {
     std::vector<Index> slow, order(pass.order, pass.order + pass.blocks);
-    Draws draws;
     for (Index k = 0; k < pass.actives; ++k)
         if (pass.slow[pass.active[k]]) slow.push_back(pass.active[k]);
     const Index most = pass.actives;
@@ -287,7 +287,7 @@ struct Enough {
 };
 
 // A pass over the rows in play and, unless the gap is at most `proof`, more visits of those that are slow to settle.
-// Between the two b takes over what s/ρ says. As many such passes as are cheap. Returns what the last one saw, and in
+// Between the two b takes over what s/ρ says. As many such passes as are enough. Returns what the last one saw, and in
 // `before` the gap that the one before saw, 0 if there was none; `visits` counts all.
 template <class Loss, class Rows>
 Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
@@ -302,7 +302,7 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         if (!Loss::shrinks) break;
         const double worst = std::max(sight.largest, -sight.smallest);
         if (again.times > 0 && std::abs(sight.gap) > proof)
-            visits += sweep_again<Loss>(rows, pass, again, worst, work, pass.s);
+            visits += sweep_again<Loss>(rows, pass, again, worst, work, draws, pass.s);
         if (pass.actives == 0 || visits + pass.actives > enough.visits || std::abs(sight.gap) <= enough.gap) break;
         before = std::abs(sight.gap);
         pass.shrink_above = sight.largest > 0 ? sight.largest : inf;

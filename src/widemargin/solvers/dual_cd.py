@@ -46,9 +46,6 @@ RETURN = 0.01
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
 #: a few rows that depend on each other often hold up all others.
 SLOW, AGAIN = 0.03, 30
-#: Passes over the rows in play go on within the kernel for one pass's worth of visits, or for so many where all they
-#: visit is less than this many non-zeros.
-STRETCH, SMALL = 4, 750_000
 #: If rows come part by part, such rows are kept until all parts were seen: up to this share of all non-zeros, at most
 #: so many, and then visited no more often than this.
 KEPT, MOST_KEPT, VISITS = 1 / 8, 1 << 27, 10
@@ -85,7 +82,6 @@ class Memory:
     above: float = np.inf
     below: float = -np.inf
     whole: bool = True
-    stretch: int = STRETCH
     whole_claim: float = np.inf
     before: float = np.inf
     trusted: bool = True
@@ -125,7 +121,6 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     block = block_of(len(live))
     many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
     apart = math.ceil(max(MERGE * rows.d, BETWEEN) / max(nonzeros_per_row, 1e-9))
-    small = STRETCH * rows.nonzeros <= SMALL
     work = _core.Workspace()
 
     def descend(
@@ -192,7 +187,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
                 again=0 if several else AGAIN,
                 proof=at.tol * at.dual * mine / playing,
                 enough=at.dual * max(at.tol, RETURN * at.whole_claim) if at.dual > 0 else 0.0,
-                most=0 if several else len(live) * (at.stretch if small else 1),
+                most=0 if several else len(live),
                 split=not several,  # two shards of a part are merged too seldom
             )
             gap, visits = gap + seen, visits + visited
@@ -233,8 +228,6 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         at.above = share * largest if largest > 0 else np.inf
         at.below = share * smallest if smallest < 0 else -np.inf
         if at.whole:
-            if claim >= at.whole_claim:  # those in play went their own way
-                at.stretch = 1
             at.whole_claim = claim
         at.whole = near <= at.tol or claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
         if at.whole:  # the caller was not content, or the rows in play are solved far better than the others may be

@@ -204,7 +204,8 @@ class Factor:
 
         diagonal = np.diagonal(matrix)
         self.scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        self.matrix = matrix * self.scale[:, None] * self.scale
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number fails below
+            self.matrix = matrix * self.scale[:, None] * self.scale
         ridge, failed = 0.0, True
         while failed:
             shifted = np.array(self.matrix, order="F")

@@ -10,10 +10,14 @@
 
 namespace widemargin {
 
-// Numbers of a linear congruential generator (Knuth's MMIX), of which the upper half is used.
+// Numbers of a linear congruential generator (Knuth's MMIX), of which the upper half is used. Seeds that are neighbours
+// begin far from each other.
 class Draws {
    public:
-    explicit Draws(std::uint64_t seed = 0) : state(seed) {}
+    explicit Draws(std::uint64_t seed = 0) : state((seed + 1) * 0x9e3779b97f4a7c15u) {
+        state = (state ^ (state >> 31)) * 0xbf58476d1ce4e5b9u;
+        state ^= state >> 29;
+    }
 
     // One of 0 … count − 1, for counts up to 2³².
     std::size_t below(std::size_t count) {
