@@ -213,3 +213,10 @@ def test_auto_warns_when_nothing_helps():
     """A gap that no method reaches is told, not hidden."""
     with pytest.warns(ConvergenceWarning, match="relative gap"):
         LinearSVM(tol=1e-300).fit(*noisy(300, 3))
+
+
+def test_a_number_is_a_path_of_one():
+    """A number stands for the list that holds it."""
+    X, y = noisy(60, 3)
+    (alone,), (listed,) = path(X, y, 0.5), path(X, y, [0.5])
+    assert alone.coef_.tobytes() == listed.coef_.tobytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class Path(Sequence[CertifiedClassifier]):
 def path(
     X: Any,
     y: ArrayLike,
-    Cs: Iterable[float] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3),
+    Cs: float | Iterable[float] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3),
     *,
     estimator: CertifiedClassifier | None = None,
     sample_weight: ArrayLike | None = None,
@@ -69,7 +70,7 @@ def path(
     X, y, sample_weight : arrays
         As in ``LinearSVM.fit``.
     Cs : numbers > 0, default=0.001, 0.01, … 1000
-        In any order; the models come back in the same.
+        In any order; the models come back in the same. One C will do.
     estimator : LinearSVM or LogisticRegression, default=LinearSVM()
         Loss, bias, tol and all else; it is not changed.
 
@@ -84,7 +85,7 @@ def path(
     ([118, 40, 31], True)
 
     """
-    wanted = tuple(float(C) for C in Cs)
+    wanted = tuple(float(C) for C in ([Cs] if isinstance(Cs, Real) else Cs))
     if not wanted or np.isnan(wanted).any():
         raise ValueError(f"Cs={list(wanted)}; give at least one C > 0, and numbers only")
     if estimator is not None and "C" not in estimator.get_params():
