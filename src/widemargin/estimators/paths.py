@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -85,7 +84,7 @@ def path(
     ([118, 40, 31], True)
 
     """
-    wanted = tuple(float(C) for C in ([Cs] if isinstance(Cs, Real) else Cs))
+    wanted = tuple(float(C) for C in (Cs if isinstance(Cs, Iterable) else [Cs]))
     if not wanted or np.isnan(wanted).any():
         raise ValueError(f"Cs={list(wanted)}; give at least one C > 0, and numbers only")
     if estimator is not None and "C" not in estimator.get_params():
