@@ -541,6 +541,9 @@ MISTAKES = {
     "--every 0": Mistake("train heart.svm --every 0", r"argument --every: '0' is not a number > 0; see"),
     "no command": Mistake("", r"the following arguments are required: COMMAND; see 'widemargin --help'"),
     "an unknown command": Mistake("fit heart.svm", r"invalid choice: 'fit' .*; see 'widemargin --help'"),
+    "a file too many": Mistake(
+        "train heart.svm heart.svm", r"heart.svm is one too many; see 'widemargin train --help'"
+    ),
     "an unknown option": Mistake("train heart.svm --fast", r"there is no --fast; see 'widemargin train --help'"),
     "an unknown loss": Mistake(
         "train heart.svm --loss hing", r"invalid choice: 'hing' .*; see 'widemargin train --help'"

@@ -169,7 +169,8 @@ auto gram(const Rows& rows, Vector weight, std::optional<Vector> shift, bool bor
 
 void need_rows(Array<const Index> draws, Index n) {
     for (std::size_t k = 0; k < draws.size(); ++k)
-        if (draws.data()[k] < 0 || draws.data()[k] >= n) throw std::out_of_range("a row, or a block of them, that does not exist was drawn");
+        if (draws.data()[k] < 0 || draws.data()[k] >= n)
+            throw std::out_of_range("a row, or a block of them, that does not exist was drawn");
 }
 
 nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,

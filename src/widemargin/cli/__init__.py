@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             words = sys.argv[1:] if arguments is None else list(arguments)
             options, unknown = _parser(words[:1]).parse_known_args(words)
             if unknown:
-                return _say(f"there is no {' '.join(unknown)}; see 'widemargin {options.command} --help'", MISTAKE)
+                what = f"there is no {unknown[0]}" if unknown[0].startswith("-") else f"{unknown[0]} is one too many"
+                return _say(f"{what}; see 'widemargin {options.command} --help'", MISTAKE)
             warnings.simplefilter("ignore", RuntimeWarning)  # of numbers on the way; what matters is in the proof
             code = int(options.run(options))
         sys.stdout.flush()  # while a pipe that is closed can still be told from a mistake

@@ -6,17 +6,15 @@
 //
 // Rows are visited in shuffled blocks of neighbours: in memory order within a block, since a random order of rows costs
 // three times as much per non-zero and converges no faster. A pass over much data is cut into two shards, which run side
-// by side, each on weights and s of its own, and are merged several times per pass: all their steps together, scaled by the γ
-// between ½ and 1 that is best for the dual. ½ is the mean of the shards' points, which cannot be worse than where they
-// began. Shards are part of the algorithm; threads are not: the result depends on the shards alone.
+// by side, each on weights and s of its own, and are merged several times per pass: all their steps together, scaled by
+// the γ between ½ and 1 that is best for the dual. ½ is the mean of the shards' points, which cannot be worse than where
+// they began. Shards are part of the algorithm; threads are not: the result depends on the shards alone.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 #include "../data/rows.hpp"
@@ -176,7 +174,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
         // What both began with, a copy for each thread: a line that another thread writes to comes back slowly.
         double* const merged = room + (1 + thread) * d;
         std::copy_n(room, d, merged);
-        meeting.wait();
+        meeting.wait();  // no shard moves before all have their copy
         for (Index round = 0; round < rounds; ++round) {
             for (int k = thread; k < 2; k += threads) {
                 Shard& shard = shards[static_cast<std::size_t>(k)];
