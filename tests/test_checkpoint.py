@@ -114,8 +114,9 @@ def test_classes_go_on_with_the_same_bits(tmp_path, monkeypatch, loss, solver):
         assert (one.b, one.certificate.gap, one.iterations) == (other.b, other.certificate.gap, other.iterations)
 
 
-def test_an_interrupted_class_is_not_kept_as_done():
+def test_an_interrupted_class_is_not_kept_as_done(monkeypatch):
     """A second interrupt ends the run: the state knows of no class that was left in the middle."""
+    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "RETURN_TO_PYTHON", 0.0)
     X, _ = text_like(400)
     task = OneAgainstRest(loss="logistic", solver="dual_cd", tol=1e-9)
     classes, problems = task.problems(Rows(X), np.random.default_rng(0).integers(3, size=400), np.ones(400))

@@ -172,12 +172,12 @@ def test_an_interrupt_ends_all_classes(monkeypatch, n_jobs):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"b": np.zeros(9)}, {"b": np.zeros(0)}, {"live": np.array([7])}, {"label": np.full(3, 9, np.uint8)}, {"block": 0}],
+    [{"b": np.zeros(9)}, {"b": np.zeros(0)}, {"live": np.array([7])}, {"label": np.full(3, 9, np.uint8)}, {"shift": -1}],
 )
 def test_the_kernel_trusts_nobody(wrong):
     """Lanes, rows and blocks that do not exist are refused before anything is touched."""
     rows, one = Rows(np.eye(3)), np.ones(3)
-    right = {"label": np.zeros(3, np.uint8), "b": np.zeros(1), "live": np.arange(3), "block": 1} | wrong
+    right = {"label": np.zeros(3, np.uint8), "b": np.zeros(1), "live": np.arange(3), "shift": 1} | wrong
     with pytest.raises((ValueError, IndexError)):
         _core.LaneDescent("hinge", rows.core, c=one, norms=one, inverse_rho=0.0, seed=0, **right)
 

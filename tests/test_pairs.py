@@ -239,7 +239,7 @@ def test_dual_cd(storage):
         visits = DRAWS[begin:end].copy()
         blocks = np.arange(-(-len(visits) // 16))
         again = np.zeros(N, np.uint8), 0.0, 0.0, 0, 0, 0.0, 0.0, 0, False, 1, 1, _core.Workspace()
-        numbers = 0.0, 0.0, 0.0, visits, len(visits), blocks, 16, np.inf, -np.inf, *again
+        numbers = 0.0, 0.0, 0.0, visits, len(visits), blocks, 4, np.inf, -np.inf, *again
         _core.dual_cd_pass("hinge", rows.core, Y, np.full(N, c), rows.square_norms, alpha, w, *numbers)
         found.append((w.copy(), 0.0, alpha.copy()))
     assert_same(states(textbook.dual_cd(X, Y, c, DRAWS)), found)
@@ -263,7 +263,7 @@ def test_few_rows_in_play(split, dtype):
         count, blocks = len(active), np.arange(-(-len(active) // 4))
         b, s, gap, before, *_, left, visits = _core.dual_cd_pass(
             "hinge", rows.core, y, np.ones(rows.n), rows.square_norms, alpha, w, 0.0, float(start @ y), 0.01, active,
-            count, blocks, 4, *limits, many, 0.0, 0.0, rows.n, split, threads, 80, _core.Workspace(),
+            count, blocks, 2, *limits, many, 0.0, 0.0, rows.n, split, threads, 80, _core.Workspace(),
         )  # fmt: skip
         untouched = np.setdiff1d(np.arange(rows.n), np.arange(5, rows.n, 8))
         assert (alpha[untouched] == start[untouched]).all()

@@ -435,7 +435,7 @@ def test_blocks_that_do_not_exist_are_refused(order):
     with pytest.raises(IndexError, match="block"):
         _core.dual_cd_pass(
             loss="hinge", rows=Rows(np.eye(8)).core, y=one, c=one, norms=one, alpha=zeros, w=zeros.copy(), b=0.0, s=0.0,
-            inverse_rho=0.0, active=np.arange(8), actives=8, order=np.array(order), block=8, shrink_above=np.inf,
+            inverse_rho=0.0, active=np.arange(8), actives=8, order=np.array(order), shift=3, shrink_above=np.inf,
             shrink_below=-np.inf, slow=np.zeros(8, np.uint8), slow_from=np.inf, share=0.03, times=0, many=10, proof=0.0,
             enough_gap=0.0, enough_visits=0, split=False, threads=1, apart=10, work=_core.Workspace(),
         )  # fmt: skip

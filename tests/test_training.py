@@ -1,3 +1,4 @@
+import importlib
 from itertools import pairwise
 
 import numpy as np
@@ -88,14 +89,26 @@ def test_max_iter_stops(solver):
 
 
 def test_history_tells_the_way(problem):
-    """A line per iteration, seconds rise, and the last line is the certificate's."""
+    """A line whenever the solver returned, seconds rise, and the last line is the certificate's."""
     found = fit(problem, solver="dual_cd", tol=1e-8)
     lines = found.history
     assert all(a.iteration <= b.iteration and a.seconds <= b.seconds for a, b in pairwise(lines))
-    assert {line.iteration for line in lines} == set(range(1, found.iterations + 1))
+    assert {1, found.iterations} <= {line.iteration for line in lines} <= set(range(1, found.iterations + 1))
     assert lines[-1].proved
     assert (lines[-1].primal, lines[-1].gap) == (found.certificate.primal, found.certificate.gap)
     assert all(0 < line.active <= 200 for line in lines)
+
+
+def test_passes_at_once(problem, monkeypatch):
+    """Short passes that are taken several at a time leave the bits of those that are taken one by one."""
+    several = fit(problem, solver="dual_cd", tol=1e-8)
+    for most in (1, 2, 3):
+        assert fit(problem, solver="dual_cd", tol=1e-8, max_iter=most).iterations == most
+    monkeypatch.setattr(importlib.import_module("widemargin.solvers.dual_cd"), "RETURN_TO_PYTHON", 0.0)
+    single = fit(problem, solver="dual_cd", tol=1e-8)
+    assert {line.iteration for line in single.history} == set(range(1, single.iterations + 1))
+    assert len(several.history) < len(single.history)
+    assert (several.w.tobytes(), several.iterations) == (single.w.tobytes(), single.iterations)
 
 
 def test_interruption_leaves_what_was_reached(problem, monkeypatch):

@@ -173,11 +173,10 @@ void need_rows(Array<const Index> draws, Index n) {
             throw std::out_of_range("a row, or a block of them, that does not exist was drawn");
 }
 
-nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
-                       Array<double> w, double b, double s, double inverse_rho, Array<Index> active, Index actives,
-                       Array<const Index> order, Index block, double shrink_above, double shrink_below, Array<unsigned char> slow,
-                       double slow_from, double share, Index times, Index many, double proof, double enough_gap,
-                       Index enough_visits, bool split, int threads, Index apart, wm::Workspace& work) {
+// The numbers that dual coordinate descent reads and writes beside X, of the right lengths.
+wm::DualCd numbers_of_descent(const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha, Array<double> w,
+                              double inverse_rho, Array<Index> active, Index actives, int shift, Array<unsigned char> slow,
+                              int threads, Index apart) {
     need(y.size(), rows.n(), "y");
     need(c.size(), rows.n(), "c");
     need(norms.size(), rows.n(), "norms");
@@ -186,12 +185,26 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     need(slow.size(), rows.n(), "slow");
     if (actives < 0 || actives > static_cast<Index>(active.size()))
         throw std::invalid_argument("more rows in play than there are");
-    if (block < 1 || apart < 1) throw std::invalid_argument("a block, and the way between merges, has at least one row");
-    need(order.size(), (actives + block - 1) / block, "order");
+    if (shift < 0 || shift > 30 || apart < 1)
+        throw std::invalid_argument("a block, and the way between merges, has at least one row");
+    wm::DualCd pass{};
+    pass.y = y.data(), pass.c = c.data(), pass.norms = norms.data(), pass.alpha = alpha.data(), pass.w = w.data();
+    pass.inverse_rho = inverse_rho, pass.active = active.data(), pass.actives = actives, pass.shift = shift;
+    pass.slow = slow.data(), pass.threads = threads, pass.apart = apart;
+    return pass;
+}
+
+nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
+                       Array<double> w, double b, double s, double inverse_rho, Array<Index> active, Index actives,
+                       Array<const Index> order, int shift, double shrink_above, double shrink_below,
+                       Array<unsigned char> slow, double slow_from, double share, Index times, Index many, double proof,
+                       double enough_gap, Index enough_visits, bool split, int threads, Index apart, wm::Workspace& work) {
+    wm::DualCd pass =
+        numbers_of_descent(rows, y, c, norms, alpha, w, inverse_rho, active, actives, shift, slow, threads, apart);
+    need(order.size(), wm::blocks_of(actives, shift), "order");
     need_rows(order, static_cast<Index>(order.size()));
-    wm::DualCd pass{y.data(), c.data(), norms.data(), alpha.data(), w.data(), b, s, inverse_rho, active.data(),
-                    actives, order.data(), static_cast<Index>(order.size()), block, shrink_above, shrink_below, 0.0, slow.data(),
-                    slow_from, split, threads, apart};
+    pass.b = b, pass.s = s, pass.order = order.data(), pass.blocks = static_cast<Index>(order.size());
+    pass.shrink_above = shrink_above, pass.shrink_below = shrink_below, pass.slow_from = slow_from, pass.split = split;
     wm::Sight sight;
     Index visits = 0;
     double before = 0;
@@ -200,28 +213,88 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
         sight = with_loss(loss, [&](auto chosen) {
             return rows.visit([&](const auto& x) {
                 return wm::dual_cd_pass<decltype(chosen)>(x, pass, {share, times, many}, proof, {enough_gap, enough_visits},
-                                                          work, visits, before);
+                                                          work, wm::Draws(), visits, before);
             });
         });
     }
     return nb::make_tuple(pass.b, pass.s, sight.gap, before, sight.largest, sight.smallest, pass.actives, visits);
 }
 
+// As many passes as the budget allows; how many rows were in play in the last one, how many are in the next, and the visits.
+nb::tuple dual_cd_descend(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
+                          Array<double> w, double inverse_rho, Array<Index> active, Index actives, Array<const Index> live,
+                          int shift, Array<unsigned char> slow, wm::Course& course, const wm::Habits& habits, Index many,
+                          Index most_passes, Index most_visits, Index seed, int threads, Index apart, wm::Workspace& work) {
+    wm::DualCd pass =
+        numbers_of_descent(rows, y, c, norms, alpha, w, inverse_rho, active, actives, shift, slow, threads, apart);
+    need_rows(live, rows.n());
+    need(active.size(), static_cast<Index>(live.size()), "active");
+    Index playing = 0, visits = 0;
+    {
+        nb::gil_scoped_release release;
+        playing = with_loss(loss, [&](auto chosen) {
+            return rows.visit([&](const auto& x) {
+                return wm::descend<decltype(chosen)>(x, pass, live.data(), static_cast<Index>(live.size()), course, habits, many,
+                                                     {most_passes, most_visits}, seed, work, visits);
+            });
+        });
+    }
+    return nb::make_tuple(playing, pass.actives, visits);
+}
+
+// A course with all its numbers, which Python keeps and brings back by name.
+void bind_course(nb::module_& m) {
+    using namespace nb::literals;
+    using wm::Course;
+    nb::class_<Course> course(m, "Course");
+    nb::list names;
+    const auto number = [&](const char* name, auto member) {
+        course.def_rw(name, member);
+        names.append(name);
+    };
+    number("goal", &Course::goal);
+    number("tol", &Course::tol);
+    number("b", &Course::b);
+    number("s", &Course::s);
+    number("dual", &Course::dual);
+    number("worst", &Course::worst);
+    number("above", &Course::above);
+    number("below", &Course::below);
+    number("gap", &Course::gap);
+    number("near", &Course::near);
+    number("before", &Course::before);
+    number("whole_claim", &Course::whole_claim);
+    number("whole", &Course::whole);
+    number("trusted", &Course::trusted);
+    number("doubted", &Course::doubted);
+    number("passes", &Course::passes);
+    number("visited", &Course::visited);
+    number("unseen", &Course::unseen);
+    course.attr("names") = nb::tuple(names);
+    course.def(nb::init<>());
+    course.def(
+        "judge",
+        [](Course& self, double gap, double largest, double smallest, double earlier, Index left, const wm::Habits& habits) {
+            self.judge({gap, largest, smallest}, earlier, left, habits);
+        },
+        "gap"_a, "largest"_a, "smallest"_a, "earlier"_a, "left"_a, "habits"_a);
+}
+
 // Up to eight classes in lanes, with the arrays they borrow kept alive.
 class LaneDescent {
    public:
     LaneDescent(const std::string& loss, const Rows& rows, Array<const unsigned char> label, Vector b,
-                Vector c, Vector norms, Array<const Index> live, Index block, double inverse_rho, unsigned seed)
-        : loss(loss), rows(rows), borrowed(nb::make_tuple(label, c, norms)), used(checked(rows, label, b, c, norms, live, block)),
+                Vector c, Vector norms, Array<const Index> live, int shift, double inverse_rho, unsigned seed)
+        : loss(loss), rows(rows), borrowed(nb::make_tuple(label, c, norms)), used(checked(rows, label, b, c, norms, live, shift)),
           descent(label.data(), used, c.data(), norms.data(), rows.n(), rows.d(), inverse_rho, b.data(),
-                  std::vector<Index>(live.data(), live.data() + live.size()), block, seed) {}
+                  std::vector<Index>(live.data(), live.data() + live.size()), shift, seed) {}
 
     // Whether all classes seem to be solved, the largest of their relative gaps, the passes and the visits so far.
-    nb::tuple run(double tol, double bold, double shy, double rough, double returns, double slow, Index again, Index leave, Index budget) {
+    nb::tuple run(double tol, const wm::Habits& habits, Index leave, Index budget) {
         nb::gil_scoped_release release;
         with_loss<std::tuple<wm::Hinge, wm::SquaredHinge>>(loss, [&](auto chosen) {
             rows.visit([&](const auto& x) {
-                descent.run<decltype(chosen)>(x, tol, {bold, shy, rough, returns, slow, again, leave}, budget);
+                descent.run<decltype(chosen)>(x, tol, habits, leave, budget);
             });
             return 0;
         });
@@ -250,7 +323,7 @@ class LaneDescent {
 
     // The number of lanes, if nothing is wrong with what comes in.
     static int checked(const Rows& rows, Array<const unsigned char> label, Vector b, Vector c, Vector norms,
-                       Array<const Index> live, Index block) {
+                       Array<const Index> live, int shift) {
         need(label.size(), rows.n(), "label");
         need(c.size(), rows.n(), "c");
         need(norms.size(), rows.n(), "norms");
@@ -258,7 +331,7 @@ class LaneDescent {
         if (std::any_of(label.data(), label.data() + label.size(), [](unsigned char one) { return one > wm::lanes; }))
             throw std::out_of_range("a label of no lane");
         if (b.size() < 1 || b.size() > wm::lanes) throw std::invalid_argument("there are one to eight lanes");
-        if (block < 1) throw std::invalid_argument("a block has at least one row");
+        if (shift < 0 || shift > 30) throw std::invalid_argument("a block has at least one row");
         return static_cast<int>(b.size());
     }
 };
@@ -638,16 +711,23 @@ NB_MODULE(MODULE_NAME, m) {
     m.def("gram", &gram, "rows"_a, "weight"_a, "shift"_a.none(), "border"_a, "threads"_a);
     m.def("dual_cd_pass", &dual_cd_pass, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "b"_a, "s"_a, "inverse_rho"_a, nb::arg("active").noconvert(),
-          "actives"_a, "order"_a, "block"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
+          "actives"_a, "order"_a, "shift"_a, "shrink_above"_a, "shrink_below"_a, nb::arg("slow").noconvert(),
           "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a,
           "split"_a, "threads"_a, "apart"_a, "work"_a);
+    nb::class_<wm::Habits>(m, "Habits")
+        .def(nb::init<double, double, double, double, double, double, Index>(), "bold"_a, "shy"_a, "rough"_a, "returns"_a,
+             "slow"_a, "near"_a, "again"_a);
+    bind_course(m);
+    m.def("dual_cd_descend", &dual_cd_descend, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
+          nb::arg("w").noconvert(), "inverse_rho"_a, nb::arg("active").noconvert(), "actives"_a, "live"_a, "shift"_a,
+          nb::arg("slow").noconvert(), "course"_a, "habits"_a, "many"_a, "most_passes"_a, "most_visits"_a, "seed"_a, "threads"_a,
+          "apart"_a, "work"_a);
     m.attr("lanes") = wm::lanes;
     nb::class_<LaneDescent>(m, "LaneDescent")
         .def(nb::init<const std::string&, const Rows&, Array<const unsigned char>, Vector, Vector, Vector,
-                      Array<const Index>, Index, double, unsigned>(),
-             "loss"_a, "rows"_a, "label"_a, "b"_a, "c"_a, "norms"_a, "live"_a, "block"_a, "inverse_rho"_a, "seed"_a)
-        .def("run", &LaneDescent::run, "tol"_a, "bold"_a, "shy"_a, "rough"_a, "returns"_a, "slow"_a, "again"_a,
-             "leave"_a, "budget"_a)
+                      Array<const Index>, int, double, unsigned>(),
+             "loss"_a, "rows"_a, "label"_a, "b"_a, "c"_a, "norms"_a, "live"_a, "shift"_a, "inverse_rho"_a, "seed"_a)
+        .def("run", &LaneDescent::run, "tol"_a, "habits"_a, "leave"_a, "budget"_a)
         .def("solution", &LaneDescent::solution, "lane"_a);
     m.def("best_bias_of_lines", &best_bias_of_lines, "scores"_a, "y"_a, "c"_a, "kink"_a, "flat"_a);
     m.def("inner", &inner, "a"_a, "b"_a);

@@ -72,7 +72,7 @@ def dual_cd_pass(
     active: Integers,
     actives: int,
     order: Integers,
-    block: int,
+    shift: int,
     shrink_above: float,
     shrink_below: float,
     slow: NDArray[np.uint8],
@@ -89,6 +89,60 @@ def dual_cd_pass(
     work: Workspace,
 ) -> tuple[float, float, float, float, float, float, int, int]: ...
 
+class Habits:
+    def __init__(
+        self, bold: float, shy: float, rough: float, returns: float, slow: float, near: float, again: int
+    ) -> None: ...
+
+class Course:
+    names: tuple[str, ...]
+    goal: float
+    tol: float
+    b: float
+    s: float
+    dual: float
+    worst: float
+    above: float
+    below: float
+    gap: float
+    near: float
+    before: float
+    whole_claim: float
+    whole: bool
+    trusted: bool
+    doubted: bool
+    passes: int
+    visited: int
+    unseen: int
+    def judge(
+        self, gap: float, largest: float, smallest: float, earlier: float, left: int, habits: Habits
+    ) -> None: ...
+
+def dual_cd_descend(
+    loss: str,
+    rows: Rows,
+    y: Floats,
+    c: Floats,
+    norms: Floats,
+    alpha: Floats,
+    w: Floats,
+    inverse_rho: float,
+    active: Integers,
+    actives: int,
+    live: Integers,
+    shift: int,
+    slow: NDArray[np.uint8],
+    course: Course,
+    habits: Habits,
+    many: int,
+    most_passes: int,
+    most_visits: int,
+    seed: int,
+    threads: int,
+    apart: int,
+    work: Workspace,
+) -> tuple[int, int, int]: ...
+
 lanes: int
 
 class LaneDescent:
@@ -101,22 +155,11 @@ class LaneDescent:
         c: Floats,
         norms: Floats,
         live: Integers,
-        block: int,
+        shift: int,
         inverse_rho: float,
         seed: int,
     ) -> None: ...
-    def run(
-        self,
-        tol: float,
-        bold: float,
-        shy: float,
-        rough: float,
-        returns: float,
-        slow: float,
-        again: int,
-        leave: int,
-        budget: int,
-    ) -> tuple[bool, float, int, int]: ...
+    def run(self, tol: float, habits: Habits, leave: int, budget: int) -> tuple[bool, float, int, int]: ...
     def solution(self, lane: int) -> tuple[Floats, float, Floats, bool]: ...
 
 def best_bias_of_lines(scores: Floats, y: Floats, c: Floats, kink: float, flat: float) -> float: ...

@@ -78,7 +78,7 @@ struct Quadratic {
     template <class V>
     static V step(V alpha, V m, double q, double c) {
         const V g = gradient(alpha, m, c);
-        V next = alpha - g / (bend ? q + bend / c / 2 : q);
+        V next = alpha - g * (1 / (bend ? q + bend / c / 2 : q));  // the division need not wait for m
         if constexpr (lower_bounded) next = larger(next, 0.0);
         if constexpr (upper_bounded) next = smaller(next, c);
         return g == 0 ? alpha : next;

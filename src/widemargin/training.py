@@ -38,6 +38,10 @@ Watch = Callable[[int, float, float, int], None]
 Keep = Callable[[Callable[[], State | None]], None]
 
 
+#: Iterations that may go by without a look at them, if they are short.
+AT_ONCE = 1000
+
+
 class Record(NamedTuple):
     """One line of a fit's history: as the solver saw it or, where a claim was checked, as it was `proved`."""
 
@@ -106,6 +110,7 @@ def fit(
                     break
                 if keep is not None:
                     keep(partial(loop.state, last.state))
+                last.at_once = AT_ONCE if max_iter is None else max_iter - last.iterations
     except KeyboardInterrupt:
         loop.interrupted = True
     if last is None and loop.best is None:

@@ -4,6 +4,7 @@
 // compile time. Sums run in double precision whatever the storage, so float32 data trains as accurately as its values allow.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,14 +12,20 @@ namespace widemargin {
 
 using Index = std::int64_t;
 
-// Asks for the first cache lines of a range; the machine's own prefetcher follows from there. Always inlined: a function
-// that does nothing but prefetch looks useless to the compiler, which would drop the call.
+// How many cache lines numbers of that size take up, so many of them as rows have on average; not all of very many: the
+// machine's own prefetcher follows. The same for all rows, since a loop of another length for each would be mispredicted.
 template <class T>
-[[gnu::always_inline]] inline void fetch_lines(const T* begin, const T* end) {
-    constexpr std::uintptr_t line = 64, most = 128 * sizeof(T);
-    const auto first = reinterpret_cast<std::uintptr_t>(begin), behind = reinterpret_cast<std::uintptr_t>(end);
-    const auto last = behind - first > most ? first + most : behind;
-    for (auto at = first / line * line; at < last; at += line) __builtin_prefetch(reinterpret_cast<const void*>(at));
+Index lines_of(Index numbers, Index rows) {
+    constexpr Index line = 64, most = 16;
+    return std::clamp<Index>(numbers / std::max<Index>(rows, 1) * Index{sizeof(T)} / line + 2, 2, most);
+}
+
+// Asks for so many cache lines. Always inlined: a function that does nothing but prefetch looks useless to the compiler,
+// which would drop the call.
+[[gnu::always_inline]] inline void fetch_lines(const void* begin, Index lines) {
+    const auto first = reinterpret_cast<std::uintptr_t>(begin);
+    for (Index k = 0; k < lines; ++k)
+        __builtin_prefetch(reinterpret_cast<const void*>(first + 64 * static_cast<std::uintptr_t>(k)));
 }
 
 using Four = double __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
@@ -64,7 +71,7 @@ template <class Sum, class Term>
 template <class T>
 struct Contiguous {
     const T* x;
-    Index n, d, stride;
+    Index n, d, stride, lines = lines_of<T>(d, 1);
 
     double dot(Index i, const double* w) const { return sum_of_products(w, x + i * stride, d); }
     double square(Index i) const { return sum_of_products(x + i * stride, x + i * stride, d); }
@@ -83,7 +90,7 @@ struct Contiguous {
 
     [[gnu::always_inline]] void fetch_start(Index) const {}
     [[gnu::always_inline]] void fetch_pages(Index i) const { __builtin_prefetch(x + i * stride); }
-    [[gnu::always_inline]] void fetch(Index i) const { fetch_lines(x + i * stride, x + i * stride + d); }
+    [[gnu::always_inline]] void fetch(Index i) const { fetch_lines(x + i * stride, lines); }
 
     template <class Visit>
     void each(Index i, Visit visit, Index from = 0) const {
@@ -135,7 +142,7 @@ struct Csr {
     const T* x;
     const I* columns;
     const I* starts;
-    Index n, d;
+    Index n, d, lines = lines_of<T>(starts[n], n), column_lines = lines_of<I>(starts[n], n);
 
     double dot(Index i, const double* w) const {
         return sum<double>(i, [&](Index j, double value) { return w[j] * value; });
@@ -150,8 +157,16 @@ struct Csr {
         return sum_of_four<Sum>(starts[i], starts[i + 1], [&](Index k) { return term(columns[k], static_cast<double>(x[k])); });
     }
 
+    // Four at a time: no column comes twice, so what is read need not wait for what is written.
     void add(Index i, double scale, double* w) const {
-        each(i, [&](Index j, double value) { w[j] += scale * value; });
+        Index k = starts[i];
+        const Index end = starts[i + 1];
+        for (; k + 4 <= end; k += 4) {
+            double sums[4];
+            for (Index j = 0; j < 4; ++j) sums[j] = w[columns[k + j]] + scale * static_cast<double>(x[k + j]);
+            for (Index j = 0; j < 4; ++j) w[columns[k + j]] = sums[j];
+        }
+        for (; k < end; ++k) w[columns[k]] += scale * static_cast<double>(x[k]);
     }
 
     [[gnu::always_inline]] void fetch_start(Index i) const { __builtin_prefetch(starts + i); }
@@ -160,8 +175,8 @@ struct Csr {
         __builtin_prefetch(columns + starts[i]);
     }
     [[gnu::always_inline]] void fetch(Index i) const {
-        fetch_lines(x + starts[i], x + starts[i + 1]);
-        fetch_lines(columns + starts[i], columns + starts[i + 1]);
+        fetch_lines(x + starts[i], lines);
+        fetch_lines(columns + starts[i], column_lines);
     }
 
     template <class Visit>
@@ -170,50 +185,36 @@ struct Csr {
     }
 };
 
-// A list of rows in blocks of neighbours: the positions of the blocks order[begin] … order[end − 1], one by one. Each of
-// them has rows: order[k] · block < count.
+// A list of rows in the order of their visit: the blocks order[begin] … order[end − 1] of 2^shift neighbours each.
 struct Blocks {
     const Index *list, *order;
-    Index begin, end, block, count;
+    Index begin, end, count;  // `count` rows in the list: the last of its blocks may be shorter
+    int shift;
 
-    [[gnu::always_inline]] Index first(Index at) const { return order[at] * block; }
-    [[gnu::always_inline]] Index behind(Index at) const { return first(at) + block < count ? first(at) + block : count; }
-
-    class Walk {
-       public:
-        explicit Walk(const Blocks& blocks) : blocks(blocks), at(blocks.begin) { enter(); }
-        [[gnu::always_inline]] explicit operator bool() const { return at < blocks.end; }
-        [[gnu::always_inline]] Index operator*() const { return position; }
-        [[gnu::always_inline]] void operator++() {
-            if (++position == last) ++at, enter();
-        }
-
-       private:
-        const Blocks& blocks;
-        Index at, position = 0, last = 0;
-
-        [[gnu::always_inline]] void enter() {
-            if (at == blocks.end) return;
-            position = blocks.first(at), last = blocks.behind(at);
-            if (at + 1 < blocks.end) fetch_lines(blocks.list + blocks.first(at + 1), blocks.list + blocks.behind(at + 1));
-        }
-    };
+    // Visits are numbered from first() to last(); where a short block has no row any more, the position is behind the list.
+    Index first() const { return begin << shift; }
+    Index last() const { return end << shift; }
+    [[gnu::always_inline]] Index position(Index visit) const {
+        const Index within = (Index{1} << shift) - 1;
+        return (order[visit >> shift] << shift) + (visit & within);
+    }
 };
 
 // Visits all positions; brings closer what belongs to each, and then its row, some visits before its own.
 template <class Numbers, class Row, class Visit>
 [[gnu::always_inline]] inline void walk_ahead(const Blocks& blocks, Numbers fetch_numbers, Row fetch_row, Visit visit) {
-    constexpr int near = 4;
-    Blocks::Walk far(blocks), soon(blocks), here(blocks);
-    for (int k = 0; k < near && far; ++k, ++far) fetch_numbers(*far);
-    for (int k = 0; k < near && soon; ++k, ++soon) {
-        if (far) fetch_numbers(*far), ++far;
-        fetch_row(*soon);
-    }
-    for (; here; ++here) {
-        if (far) fetch_numbers(*far), ++far;
-        if (soon) fetch_row(*soon), ++soon;
-        visit(*here);
+    constexpr Index of_list = 20, of_numbers = 10, of_row = 5;
+    const Index last = blocks.last(), count = blocks.count;
+    const auto ahead = [&](Index at, auto fetch) __attribute__((always_inline)) {
+        if (at >= last) return;
+        if (const Index position = blocks.position(at); position < count) fetch(position);
+    };
+    const auto fetch_list = [&](Index position) __attribute__((always_inline)) { __builtin_prefetch(blocks.list + position); };
+    for (Index at = blocks.first(); at < last; ++at) {
+        ahead(at + of_list, fetch_list);
+        ahead(at + of_numbers, fetch_numbers);
+        ahead(at + of_row, fetch_row);
+        ahead(at, visit);
     }
 }
 

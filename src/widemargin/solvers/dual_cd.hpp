@@ -13,11 +13,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "../data/rows.hpp"
+#include "../losses.hpp"
+#include "../sums.hpp"
 #include "../threads.hpp"
 #include "shuffle.hpp"
 
@@ -28,10 +33,11 @@ struct DualCd {
     const double *y, *c, *norms;  // labels ±1, strengths, ‖xᵢ‖²
     double *alpha, *w;            // the dual point and its weights (d)
     double b, s, inverse_rho;     // the bias, Σ αᵢyᵢ, and 1/ρ (0 for no bias)
-    Index* active;                // the rows still in play, ascending; a shrunk row i becomes −1 − i
+    Index* active;                // the rows still in play, ascending
     Index actives;
-    const Index* order;  // the blocks of `block` active rows, in the order of their visit
-    Index blocks, block;
+    const Index* order;  // the blocks of 2^shift active rows, in the order of their visit
+    Index blocks;
+    int shift;
     double shrink_above, shrink_below;  // a bounded αᵢ with a gradient beyond these is shrunk
     double focus;                       // and, if > 0, all that have a smaller gradient or are where they want to be
     unsigned char* slow;                // whether the gradient was at least `slow_from`
@@ -109,18 +115,17 @@ template <class Loss, class Rows>
 
 // A function of its own: inlined into the threads' bodies, its loops would run out of registers.
 template <class Loss, class Rows>
-[[gnu::noinline]] void visit_blocks(const Rows rows, const DualCd& pass, Index begin, Index end, double* w,
+[[gnu::noinline]] void visit_blocks(const Rows rows, const DualCd pass, Index begin, Index end, double* w,
                                     double& shared_s, Sight& shared_sight, Changes* changes) {
     double s = shared_s;
     Sight sight = shared_sight;  // on this thread's own cache line until the end
-    const Blocks blocks{pass.active, pass.order, begin, end, pass.block, pass.actives};
+    const Blocks blocks{pass.active, pass.order, begin, end, pass.actives, pass.shift};
     walk_ahead(
         blocks,
         [&](Index position) __attribute__((always_inline)) {
             const Index i = pass.active[position];
             for (const double* numbers : {pass.y, pass.c, pass.norms, static_cast<const double*>(pass.alpha)})
                 __builtin_prefetch(numbers + i);
-            __builtin_prefetch(pass.slow + i);
             rows.fetch_start(i);
         },
         [&](Index position) __attribute__((always_inline)) { rows.fetch(pass.active[position]); },
@@ -150,7 +155,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
     shards[0].w = pass.w, shards[1].w = room;
     std::copy_n(pass.w, d, room);
     for (auto& shard : shards)
-        shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) * pass.block));
+        shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) << pass.shift));
     std::vector<double> along(static_cast<std::size_t>(chunks)), square(static_cast<std::size_t>(chunks));
     double gamma = 1;
 
@@ -242,7 +247,7 @@ Sight sweep(const Rows& rows, DualCd& pass, Workspace& work) {
 
 // The blocks of the rows still in play, in a new order.
 inline void reorder(DualCd& pass, std::vector<Index>& order, Draws& draws) {
-    pass.blocks = (pass.actives + pass.block - 1) / pass.block;
+    pass.blocks = blocks_of(pass.actives, pass.shift);
     std::erase_if(order, [&](Index block) { return block >= pass.blocks; });
     shuffle(order, draws);
     pass.order = order.data();
@@ -289,9 +294,8 @@ struct Enough {
 // `before` the gap that the one before saw, 0 if there was none; `visits` counts all.
 template <class Loss, class Rows>
 Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
-                   Index& visits, double& before) {
+                   Draws draws, Index& visits, double& before) {
     std::vector<Index> order(pass.order, pass.order + pass.blocks);
-    Draws draws;
     Sight sight;
     for (visits = 0, before = 0;; reorder(pass, order, draws)) {
         visits += pass.actives;
@@ -309,6 +313,96 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         if (pass.actives < again.many) pass.split = false;
     }
     return sight;
+}
+
+// When rows leave, come back and are visited again; dual_cd.py says why.
+struct Habits {
+    double bold, shy, rough, returns, slow, near;
+    Index again;
+};
+
+// Where descent stands after a pass, and what it makes of what the pass saw.
+struct Course {
+    double goal = 0, tol = 0;      // the relative gap to reach, and the one to believe: it falls when a proof failed
+    double b = 0, s = 0, dual = 0;  // the bias, Σ αᵢyᵢ, and the dual when it was last looked at
+    double worst = inf, above = inf, below = -inf;  // the largest gradient, and those from which on rows leave
+    double gap = inf, near = inf;                   // as the last pass saw it, and the relative gap that this suggests
+    double before = inf, whole_claim = inf;         // relative gaps: of the last pass, of the last over all rows
+    bool whole = true, trusted = true, doubted = false;
+    Index passes = 0, visited = 0, unseen = 0;  // `unseen` since the dual was looked at
+
+    // After a pass that saw this, with `earlier` the gap of the one before it, over rows of which `left` stay in play.
+    void judge(const Sight& seen, double earlier, Index left, const Habits& habits) {
+        gap = std::abs(seen.gap);
+        worst = std::max(seen.largest, -seen.smallest);
+        const double claim = dual > 0 ? gap / dual : inf;
+        if (earlier > 0 && dual > 0) before = earlier / dual;
+        // The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
+        const bool known = before > 0 && before < inf && trusted;
+        const double now = claim * (known ? std::clamp(claim / before, 0.1, 1.0) : 1.0);
+        before = claim;
+        near = habits.near * now;
+        const double share = claim > habits.rough ? habits.bold : habits.shy;
+        above = seen.largest > 0 ? share * seen.largest : inf;
+        below = seen.smallest < 0 ? share * seen.smallest : -inf;
+        if (whole) whole_claim = claim;
+        whole = near <= tol || claim <= std::max(tol, habits.returns * whole_claim) || left == 0;
+        doubted = claim <= tol;
+        if (doubted) tol *= 0.8;  // unless the caller is content
+        else if (now <= tol) trusted = false;
+    }
+};
+
+// What is to be done before the caller is asked again.
+struct Budget {
+    Index passes, visits;
+};
+
+// Passes over rows that are all at hand, of which the `count` that are `live` may be in play: one at least, then until a proof
+// seems worth its while or the budget is used up. `pass` has the numbers of the rows and those in play,
+// in the end those of the next pass. Returns how many the last one began with; `visits` counts all.
+template <class Loss, class Rows>
+Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, Course& course, const Habits& habits,
+              Index many, const Budget& budget, Index seed, Workspace& work, Index& visits) {
+    const Index enough_passes = course.passes + budget.passes;
+    const bool hard = count > 0 && pass.c[live[0]] == inf;
+    const auto look_at_dual = [&] {
+        const double square = inner(pass.w, pass.w, rows.d);
+        const double total = -conjugates<Loss>(pass.alpha, pass.c, rows.n, pass.threads);
+        course.unseen = 0;
+        course.dual = total - square / 2;
+        if (hard) course.dual = square > 0 ? total / square * total / 2 : 0.0;  // any multiple of α is feasible: the best
+    };
+    std::vector<Index> order;
+    Index playing = 0;
+    for (visits = 0;;) {
+        playing = pass.actives;
+        order.resize(static_cast<std::size_t>(blocks_of(playing, pass.shift)));
+        std::iota(order.begin(), order.end(), Index{0});
+        Draws draws(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(++course.passes));
+        shuffle(order, draws);
+        pass.order = order.data(), pass.blocks = static_cast<Index>(order.size());
+        pass.b = course.b, pass.s = course.s;
+        pass.shrink_above = course.above, pass.shrink_below = course.below, pass.focus = 0;
+        pass.slow_from = habits.slow * course.worst;
+        pass.split = playing >= many;
+        const double bound = course.dual > 0 ? course.dual : 0.0;
+        const Enough enough{bound > 0 ? bound * std::max(course.tol, habits.returns * course.whole_claim) : 0.0, count};
+        Index visited = 0;
+        double earlier = 0;
+        const Sight seen = dual_cd_pass<Loss>(rows, pass, {habits.slow, habits.again, many}, course.tol * bound, enough, work,
+                                              draws, visited, earlier);
+        course.b = pass.b, course.s = pass.s;
+        course.visited += visited, course.unseen += visited, visits += visited;
+        if (course.unseen >= count) look_at_dual();  // it costs O(n): no more often than a pass's worth of rows
+        course.judge(seen, earlier, pass.actives, habits);
+        if (course.near <= course.goal && course.unseen) look_at_dual();  // the proof begins with it
+        if (course.whole) {  // the caller was not content, or those in play are solved far better than others may be
+            std::copy_n(live, count, pass.active);
+            pass.actives = count;
+        }
+        if (course.near <= course.goal || visits >= budget.visits || course.passes >= enough_passes) return playing;
+    }
 }
 
 }  // namespace widemargin

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,10 @@ SLOW, AGAIN = 0.03, 30
 KEPT, MOST_KEPT, VISITS = 1 / 8, 1 << 27, 10
 #: Such parts may be rough, in numbers of 32 bits, as long as the relative gap to reach is above this: less is read.
 ROUGHLY = 1e-5
-#: A claim this close to tol is worth a proof, which costs less than a pass.
+#: A claim this close to tol is worth a proof, which costs less than a pass, unless rows come part by part.
 NEAR = 0.9
+#: Nanoseconds of visits, as a typical machine takes them, that are worth a return to Python.
+RETURN_TO_PYTHON = 1e6
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
 #: row suggests: margins at w(c) are well below 1 then.
 AMPLE, EVERY = 4.0, 16
@@ -62,68 +64,210 @@ UNEVEN = 0.1
 PASSES = 3000
 
 
+HABITS, IN_PARTS = (_core.Habits(BOLD, SHY, ROUGH, RETURN, SLOW, near, AGAIN) for near in (NEAR, 1.0))
+
+
 @dataclass
 class Memory:
     """All that one pass leaves to the next."""
 
-    tol: float
     alpha: Floats
-    b: float
     w: Floats
-    s: float
     #: The rows in play of each part, numbered within it, at the beginning of its stretch; and how many they are.
     active: Integers
     actives: Integers
     slow: NDArray[np.uint8]
-    #: Whether rows that come part by part may be rough; and whether what they seemed to prove they did not.
+    #: Whether rows that come part by part may be rough.
     rough: bool
-    doubted: bool = False
-    worst: float = np.inf
-    above: float = np.inf
-    below: float = -np.inf
-    whole: bool = True
-    whole_claim: float = np.inf
-    before: float = np.inf
-    trusted: bool = True
-    dual: float = 0.0
-    visited: int = 0
-    unseen: int = 0
-    iteration: int = 0
+    #: What of it are numbers that the kernel keeps.
+    course: _core.Course
+
+    def state(self) -> State:
+        """A copy that can be written down."""
+        numbers = {name: getattr(self.course, name) for name in _core.Course.names}
+        arrays = {name: getattr(self, name).copy() for name in ("alpha", "w", "active", "actives", "slow")}
+        return {**arrays, "rough": self.rough, "course": numbers}
+
+    @classmethod
+    def of(cls, state: State) -> Memory:
+        """What such a copy was made of."""
+        course = _core.Course()
+        for name, value in state["course"].items():
+            setattr(course, name, value)
+        return cls(**{**state, "course": course})
 
 
 def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
-    """Iterates of dual coordinate descent, one per pass, the extra visits that follow it, and what more is cheap."""
-    rows, loss, norms = problem.rows, problem.loss, problem.norms
-    live, order = problem.live, np.random.default_rng(seed)
-    edges = np.searchsorted(live, [0, *(part.stop for part in rows.parts)])
-    stretches = [slice(*pair) for pair in pairwise(edges.tolist())]
+    """Iterates of dual coordinate descent, one per pass and the extra visits that follow it.
+
+    Or one for several passes, if the caller would take them at once and they are short.
+    """
+    rows, live = problem.rows, problem.live
     if start is not None and start.state is not None:
-        at = Memory(**{name: value for name, value in start.state.items() if name != "order"})
-        order.bit_generator.state = start.state["order"]
+        at = Memory.of(start.state["memory"])
     else:
         at = _cold(problem, tol) if start is None else _warm(problem, tol, start)
+    descent = _InParts(problem, at, seed) if len(rows.parts) > 1 else _AtHand(problem, at, seed)
+    course, resumed = at.course, at.course.passes
+    if resumed and start is not None and start.state is not None:
+        descent.resume(start.state)
+    else:
+        descent.all_play()
 
-    resumed = at.iteration
+    def iterate(primal: float, claim: float, playing: int, **more: Any) -> Iterate:
+        shown = primal, course.dual, claim, playing, course.passes
+        return Iterate(at.w, course.b, at.alpha, *shown, state=lambda: {"memory": at.state(), **descent.state()}, **more)
 
-    def all_play() -> None:
-        for own, part in zip(stretches, rows.parts, strict=True):
+    at_once = 1
+    if not course.passes and course.dual > 0:  # α = c may be all there is to find
+        course.passes = 1
+        yield iterate(np.inf, 0.0, len(live), improving=True)
+    while course.visited < PASSES * len(live):
+        playing, visits = descent.go_on(1 if problem.hard else at_once)
+        hopeless = problem.hard and course.passes % 64 == 0 and problem.hulls_seem_to_meet(at.alpha, at.w)
+        seen = course.dual + course.gap, course.near, playing
+        yield (now := iterate(*seen, visits=visits, inseparable=hopeless, improving=True))
+        at_once = now.at_once
+    if resumed and course.passes == resumed:  # it had come to its end: once more where it ended
+        yield iterate(np.inf, np.inf, len(live))
+
+
+class _Descent:
+    """What both ways to go through the rows have in common."""
+
+    def __init__(self, problem: Problem, at: Memory, seed: int) -> None:
+        rows = problem.rows
+        self.problem, self.at, self.seed, self.work = problem, at, seed, _core.Workspace()
+        self.shift, self.inverse_rho = shift_of(len(problem.live)), inverse_rho_of(problem)
+        per_row = max(rows.nonzeros / rows.n, 1e-9)
+        self.many = math.ceil(max(MANY, 16 * rows.d) / per_row)  # rows that are worth two shards
+        self.apart = math.ceil(max(MERGE * rows.d, BETWEEN) / per_row)
+
+    def all_play(self) -> None:
+        """Lets all rows that count into play."""
+        raise NotImplementedError
+
+    def go_on(self, passes: int) -> tuple[int, int]:
+        """So many passes at most, and at least one; how many rows the last one began with, and the visits of all."""
+        raise NotImplementedError
+
+    def state(self) -> State:
+        """What there is to know besides the memory."""
+        return {}
+
+    def resume(self, state: State) -> None:
+        """Takes up such a state."""
+
+
+class _AtHand(_Descent):
+    """All rows are in memory: the kernel goes on by itself where passes are short."""
+
+    def all_play(self) -> None:
+        self.at.active[:] = self.problem.live
+        self.at.actives = np.array([len(self.problem.live)])
+
+    def go_on(self, passes: int) -> tuple[int, int]:
+        problem, at, rows = self.problem, self.at, self.problem.rows
+        a_visit = 2 * rows.nonzeros / rows.n + 30
+        playing, left, visits = _core.dual_cd_descend(
+            problem.loss.name,
+            rows.core,
+            problem.y,
+            problem.c,
+            problem.norms,
+            at.alpha,
+            at.w,
+            self.inverse_rho,
+            at.active,
+            int(at.actives[0]),
+            problem.live,
+            self.shift,
+            at.slow,
+            at.course,
+            HABITS,
+            self.many,
+            passes,
+            int(RETURN_TO_PYTHON / a_visit),
+            self.seed,
+            rows.threads,
+            self.apart,
+            self.work,
+        )
+        at.actives[0] = left
+        return playing, visits
+
+
+class _InParts(_Descent):
+    """Rows come part by part, each visited as if it were all there is, the parts in a new order in every pass."""
+
+    def __init__(self, problem: Problem, at: Memory, seed: int) -> None:
+        super().__init__(problem, at, seed)
+        self.edges = np.searchsorted(problem.live, [0, *(part.stop for part in problem.rows.parts)])
+        self.stretches = [slice(*pair) for pair in pairwise(self.edges.tolist())]
+        self.order = np.random.default_rng(seed)
+
+    def state(self) -> State:
+        return {"order": self.order.bit_generator.state}
+
+    def resume(self, state: State) -> None:
+        self.order.bit_generator.state = state["order"]
+
+    def all_play(self) -> None:
+        at, live = self.at, self.problem.live
+        for own, part in zip(self.stretches, self.problem.rows.parts, strict=True):
             np.subtract(live[own], part.start, out=at.active[own])
-        at.actives = np.diff(edges)
+        at.actives = np.diff(self.edges)
 
-    if not at.iteration:
-        all_play()
+    def go_on(self, passes: int) -> tuple[int, int]:
+        problem, at, course = self.problem, self.at, self.at.course
+        if at.rough and course.doubted:
+            at.rough, at.w = False, problem.weights(at.alpha)
+        playing, course.passes = int(at.actives.sum()), course.passes + 1
+        gap, largest, smallest, visits = self._pass(playing)
+        course.visited, course.unseen = course.visited + visits, course.unseen + visits
+        if course.unseen >= len(problem.live):  # the dual costs O(n): no more often than a pass's worth of rows
+            course.dual, course.unseen = problem.dual(at.alpha, at.w), 0
+        course.judge(gap, largest, smallest, 0.0, int(at.actives.sum()), IN_PARTS)
+        if course.near <= course.goal and course.unseen:  # the proof begins with it
+            course.dual, course.unseen = problem.dual(at.alpha, at.w), 0
+        if course.whole:  # the caller was not content, or those in play are solved far better than the others may be
+            self.all_play()
+        return playing, visits
 
-    def state() -> State:
-        return {**asdict(at), "order": order.bit_generator.state}
+    def _pass(self, playing: int) -> tuple[float, float, float, int]:
+        rows, at, course = self.problem.rows, self.at, self.at.course
+        everything = _Numbers(self.problem.y, self.problem.c, self.problem.norms, at.alpha, at.slow)
+        gap, largest, smallest, visits = 0.0, -np.inf, np.inf, 0
+        room = KEPT * rows.nonzeros * (1 if at.rough else 2 / 3)  # values of 64 bits take up more
+        kept = KeptRows(rows.d, min(math.ceil(room), MOST_KEPT))
+        parts = self.order.permutation(len(rows.parts))
+        for k, part in rows.walk(parts[at.actives[parts] > 0].tolist(), rough=at.rough):
+            here, own, mine = rows.parts[k], at.active[self.stretches[k]], int(at.actives[k])
+            seen, highest, lowest, at.actives[k], visited = self._visit(
+                part,
+                everything.of(here),
+                own,
+                mine,
+                bounds=(course.above, course.below),
+                slow_from=SLOW * course.worst,
+                proof=course.tol * course.dual * mine / playing,
+                enough=course.dual * max(course.tol, RETURN * course.whole_claim) if course.dual > 0 else 0.0,
+            )
+            gap, visits = gap + seen, visits + visited
+            largest, smallest = max(largest, highest), min(smallest, lowest)
+            left = own[: at.actives[k]]
+            kept.add(part, left[at.slow[here][left] > 0], here.start)
+        places = kept.index
+        if count := len(places):
+            copies = everything.of(places)
+            whole = kept.rows(rows.threads)
+            *_, visited = self._visit(whole, copies, np.arange(count), count, most=VISITS * count, split=count >= self.many)
+            at.alpha[places] = copies.alpha
+            visits += visited
+        return gap, largest, smallest, visits
 
-    inverse_rho = inverse_rho_of(problem)
-    nonzeros_per_row, several = rows.nonzeros / rows.n, len(rows.parts) > 1
-    block = block_of(len(live))
-    many = math.ceil(max(MANY, 16 * rows.d) / max(nonzeros_per_row, 1e-9))  # rows that are worth two shards
-    apart = math.ceil(max(MERGE * rows.d, BETWEEN) / max(nonzeros_per_row, 1e-9))
-    work = _core.Workspace()
-
-    def descend(
+    def _visit(
+        self,
         some: Rows,
         own: _Numbers,
         active: Integers,
@@ -131,122 +275,47 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         *,
         bounds: tuple[float, float] = (np.inf, -np.inf),
         slow_from: float = np.inf,
-        again: int = 0,
         proof: float = 0.0,
         enough: float = 0.0,
         most: int = 0,
-        split: bool = True,
-    ) -> tuple[float, float, float, float, int, int]:
-        at.b, at.s, gap, before, largest, smallest, left, visits = _core.dual_cd_pass(
-            loss.name,
+        split: bool = False,  # two shards of a part are merged too seldom
+    ) -> tuple[float, float, float, int, int]:
+        course = self.at.course
+        course.b, course.s, gap, _, largest, smallest, left, visits = _core.dual_cd_pass(
+            self.problem.loss.name,
             some.core,
             own.y,
             own.c,
             own.norms,
             own.alpha,
-            at.w,
-            at.b,
-            at.s,
-            inverse_rho,
+            self.at.w,
+            course.b,
+            course.s,
+            self.inverse_rho,
             active,
             count,
-            order.permutation(-(-count // block)),
-            block,
+            self.order.permutation(-(-count >> self.shift)),
+            self.shift,
             *bounds,
             own.slow,
             slow_from,
             SLOW,
-            again,
-            many,
+            0,
+            self.many,
             proof,
             enough,
             most,
-            split and count >= many,
-            rows.threads,
-            apart,
-            work,
+            split,
+            self.problem.rows.threads,
+            self.apart,
+            self.work,
         )
-        return gap, before, largest, smallest, left, visits
-
-    everything = _Numbers(problem.y, problem.c, norms, at.alpha, at.slow)
-
-    def descend_all() -> tuple[float, float, float, float, int]:
-        playing, gap, before, largest, smallest, visits = int(at.actives.sum()), 0.0, 0.0, -np.inf, np.inf, 0
-        parts = order.permutation(len(rows.parts)) if several else np.zeros(1, int)
-        room = KEPT * rows.nonzeros * (1 if at.rough else 2 / 3)  # values of 64 bits take up more
-        kept = KeptRows(rows.d, min(math.ceil(room), MOST_KEPT))
-        for k, part in rows.walk(parts[at.actives[parts] > 0].tolist(), rough=at.rough):
-            here, own, mine = rows.parts[k], at.active[stretches[k]], int(at.actives[k])
-            seen, before, highest, lowest, at.actives[k], visited = descend(
-                part,
-                everything.of(here),
-                own,
-                mine,
-                bounds=(at.above, at.below),
-                slow_from=SLOW * at.worst,
-                again=0 if several else AGAIN,
-                proof=at.tol * at.dual * mine / playing,
-                enough=at.dual * max(at.tol, RETURN * at.whole_claim) if at.dual > 0 else 0.0,
-                most=0 if several else len(live),
-                split=not several,  # two shards of a part are merged too seldom
-            )
-            gap, visits = gap + seen, visits + visited
-            largest, smallest = max(largest, highest), min(smallest, lowest)
-            if several:
-                left = own[: at.actives[k]]
-                kept.add(part, left[at.slow[here][left] > 0], here.start)
-        places = kept.index
-        if count := len(places):
-            copies = everything.of(places)
-            *_, visited = descend(kept.rows(rows.threads), copies, np.arange(count), count, most=VISITS * count)
-            at.alpha[places] = copies.alpha
-            visits += visited
-        return gap, before, largest, smallest, visits
-
-    if not at.iteration and at.dual > 0:  # α = c may be all there is to find
-        at.iteration = 1
-        yield Iterate(at.w, at.b, at.alpha, np.inf, at.dual, 0.0, len(live), 1, improving=True, state=state)
-    while at.visited < PASSES * len(live):
-        at.iteration += 1
-        if at.rough and at.doubted:
-            at.rough, at.w = False, problem.weights(at.alpha)
-        playing = int(at.actives.sum())
-        gap, before, largest, smallest, visits = descend_all()
-        at.visited, at.unseen = at.visited + visits, at.unseen + visits
-        at.worst = max(largest, -smallest)
-        if at.unseen >= len(live):  # the dual costs O(n): no more often than a pass's worth of rows
-            at.dual, at.unseen = problem.dual(at.alpha, at.w), 0
-        claim = abs(gap) / at.dual if at.dual > 0 else np.inf
-        at.before = before / at.dual if before and at.dual > 0 else at.before
-        # The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
-        fall = min(1.0, max(0.1, claim / at.before)) if 0 < at.before < np.inf and at.trusted else 1.0
-        now, at.before = claim * fall, claim
-        near = now if several else NEAR * now
-        if near <= tol and at.unseen:  # the proof begins with it
-            at.dual, at.unseen = problem.dual(at.alpha, at.w), 0
-        share = BOLD if claim > ROUGH else SHY
-        at.above = share * largest if largest > 0 else np.inf
-        at.below = share * smallest if smallest < 0 else -np.inf
-        if at.whole:
-            at.whole_claim = claim
-        at.whole = near <= at.tol or claim <= max(at.tol, RETURN * at.whole_claim) or not at.actives.any()
-        if at.whole:  # the caller was not content, or the rows in play are solved far better than the others may be
-            all_play()
-        at.doubted = claim <= at.tol
-        if at.doubted:
-            at.tol *= 0.8
-        elif now <= at.tol:
-            at.trusted = False
-        hopeless = problem.hard and at.iteration % 64 == 0 and problem.hulls_seem_to_meet(at.alpha, at.w)
-        shown = at.dual + abs(gap), at.dual, near, playing, at.iteration
-        yield Iterate(at.w, at.b, at.alpha, *shown, visits=visits, inseparable=hopeless, improving=True, state=state)
-    if resumed and at.iteration == resumed:  # it had come to its end: once more where it ended
-        yield Iterate(at.w, at.b, at.alpha, np.inf, at.dual, np.inf, len(live), at.iteration, state=state)
+        return gap, largest, smallest, left, visits
 
 
-def block_of(count: int) -> int:
-    """How many neighbours of so many rows are visited together."""
-    return int(np.clip(count // BLOCKS, 1, BLOCK))
+def shift_of(count: int) -> int:
+    """How many neighbours of so many rows are visited together, as a power of 2."""
+    return int(np.clip(count // BLOCKS, 1, BLOCK)).bit_length() - 1
 
 
 def inverse_rho_of(problem: Problem) -> float:
@@ -273,11 +342,12 @@ def _warm(problem: Problem, tol: float, start: Start) -> Memory:
 
 
 def _begin(problem: Problem, tol: float, alpha: Floats, w: Floats, b: float) -> Memory:
-    slow = np.zeros(problem.rows.n, np.uint8)
-    active, actives = np.empty(len(problem.live), np.int64), np.empty(0, np.int64)
-    return Memory(
-        tol, alpha, b, w, inner(alpha, problem.y), active, actives, slow, rough=problem.rows.rough and tol > ROUGHLY
-    )
+    course = _core.Course()
+    course.goal = course.tol = tol
+    course.b, course.s = b, inner(alpha, problem.y)
+    active, slow = np.empty(len(problem.live), np.int64), np.zeros(problem.rows.n, np.uint8)
+    rough = problem.rows.rough and tol > ROUGHLY
+    return Memory(alpha, w, active, np.zeros(1, np.int64), slow, rough, course)
 
 
 def _cold(problem: Problem, tol: float) -> Memory:
@@ -291,7 +361,7 @@ def _cold(problem: Problem, tol: float) -> Memory:
         far = problem.weights(problem.c)
         if inner(far, far) * AMPLE < total:
             at = _begin(problem, tol, problem.c.copy(), far, b)
-            at.dual = problem.dual(at.alpha, at.w)
+            at.course.dual = problem.dual(at.alpha, at.w)
             return at
     return _begin(problem, tol, np.zeros(n), np.zeros(problem.rows.d), b)
 

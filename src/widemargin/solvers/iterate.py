@@ -54,5 +54,7 @@ class Iterate:
     separates: bool = False
     #: Those that come will be hardly worse: a proof that is not going to succeed need not be finished.
     improving: bool = False
+    #: How many iterations the caller would take at once from here on; he may set it before he resumes the solver.
+    at_once: int = 1
     #: All that the solver needs to go on from here, in another process if need be; None if it can only begin anew.
     state: Callable[[], State] | None = None

@@ -14,6 +14,7 @@
 
 #include "../data/rows.hpp"
 #include "../losses.hpp"
+#include "dual_cd.hpp"
 #include "shuffle.hpp"
 
 namespace widemargin {
@@ -35,28 +36,22 @@ inline Lanes all_lanes(double value) {
     return filled;
 }
 
-// When rows leave, come back and are visited again; dual_cd.py says why.
-struct Habits {
-    double bold, shy, rough, returns, slow;
-    Index again, leave;
-};
-
 // Numbers of the rows, which stay, and numbers of eight classes, of which `used` are there.
 class LaneDescent {
    public:
     LaneDescent(const unsigned char* label, int used, const double* c, const double* norms, Index n, Index d,
-                double inverse_rho, const double* b, std::vector<Index> live, Index block, unsigned seed)
+                double inverse_rho, const double* b, std::vector<Index> live, int shift, unsigned seed)
         : label(label), c(c), norms(norms), used(used), inverse_rho(inverse_rho), live(std::move(live)),
-          active(this->live), block(block), draws(seed), alpha(static_cast<std::size_t>(n)), w(static_cast<std::size_t>(d)) {
+          active(this->live), shift(shift), draws(seed), alpha(static_cast<std::size_t>(n)), w(static_cast<std::size_t>(d)) {
         for (auto& sign : signs) sign = all_lanes(-1.0);
         for (std::size_t k = 0; k < lanes; ++k) signs[k][k] = 1.0;
         std::copy_n(b, used, bias.begin());
         for (int k = 0; k < used; ++k) open[k] = -1;
     }
 
-    // Passes until every class seems to have a relative gap of at most `tol`, or to so many visits of rows.
+    // Passes until all classes but `leave` seem to have a relative gap of at most `tol`, or to so many visits of rows.
     template <class Loss, class Rows>
-    void run(const Rows& rows, double tol, const Habits& habits, Index budget) {
+    void run(const Rows& rows, double tol, const Habits& habits, Index leave, Index budget) {
         for (const Index enough = visits + budget; visits < enough && !done;) {
             ++passes;
             const bool whole = active.size() == live.size();
@@ -67,7 +62,7 @@ class LaneDescent {
                 if (open[k]) bias[k] += s[k] * inverse_rho;
                 worst[k] = std::max(seen.largest[k], -seen.smallest[k]);
             }
-            judge<Loss>(tol, whole, habits);
+            judge<Loss>(tol, whole, habits, leave);
             if (done) return;
             visit_slow_again<Loss>(rows, habits);
             if (comes_back || active.empty()) active = live;
@@ -100,7 +95,7 @@ class LaneDescent {
     int used;
     double inverse_rho;
     std::vector<Index> live, active, order, slow;
-    Index block;
+    int shift;
     Draws draws;
     std::vector<Lanes> alpha;
     std::vector<Line> w;
@@ -123,12 +118,12 @@ class LaneDescent {
     template <class Loss, class Rows>
     void sweep(const Rows& rows, std::vector<Index>& some, bool is_first) {
         const auto count = static_cast<Index>(some.size());
-        order.resize(static_cast<std::size_t>((count + block - 1) / block));
+        order.resize(static_cast<std::size_t>(blocks_of(count, shift)));
         for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<Index>(k);
         shuffle(order, draws);
         if (is_first) slow.clear();
         for (const Index at : order)
-            for (Index position = at * block; position < std::min(count, (at + 1) * block); ++position) {
+            for (Index position = at << shift; position < std::min(count, (at + 1) << shift); ++position) {
                 Index& row = some[static_cast<std::size_t>(position)];
                 const auto [stays, is_slow] = visit<Loss>(rows, row);
                 if (is_first && is_slow) slow.push_back(row);
@@ -180,7 +175,7 @@ class LaneDescent {
 
     // What the last pass says of each class: its gap, as it was seen before the visits that shrank it, beside its dual.
     template <class Loss>
-    void judge(double tol, bool whole, const Habits& habits) {
+    void judge(double tol, bool whole, const Habits& habits, Index leave) {
         if (visits - looked >= static_cast<Index>(live.size())) look_at_dual<Loss>();
         int left = 0;
         comes_back = true;
@@ -197,7 +192,7 @@ class LaneDescent {
             above[k] = seen.largest[k] > 0 ? share * seen.largest[k] : inf;
             below[k] = seen.smallest[k] < 0 ? share * seen.smallest[k] : -inf;
         }
-        done = left <= habits.leave;
+        done = left <= leave;
     }
 
     template <class Loss, class Rows>

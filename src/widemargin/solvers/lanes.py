@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from widemargin import _core
 from widemargin.problem import Problem
-from widemargin.solvers.dual_cd import AGAIN, BOLD, RETURN, ROUGH, SHY, SLOW, block_of, inverse_rho_of
+from widemargin.solvers.dual_cd import HABITS, inverse_rho_of, shift_of
 from widemargin.solvers.iterate import Start
 
 #: Non-zeros that are visited without a return to Python: a fraction of a second.
@@ -66,7 +66,7 @@ def descend(problems: Sequence[Problem], *, tol: float, seed: int, told: Told) -
         first.c,
         first.norms,
         live,
-        block_of(len(live)),
+        shift_of(len(live)),
         inverse_rho_of(first),
         seed,
     )
@@ -75,7 +75,7 @@ def descend(problems: Sequence[Problem], *, tol: float, seed: int, told: Told) -
     while not solved and seen < PASSES * len(live):
         most = min(budget, PASSES * len(live) - seen)
         leave = len(problems) // STRAGGLERS
-        solved, gap, passes, visits = descent.run(tol, BOLD, SHY, ROUGH, RETURN, SLOW, AGAIN, leave, most)
+        solved, gap, passes, visits = descent.run(tol, HABITS, leave, most)
         told(passes, gap, visits - seen)
         seen = visits
     starts, took = [], time.perf_counter() - began

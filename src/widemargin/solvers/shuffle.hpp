@@ -11,10 +11,11 @@
 namespace widemargin {
 
 // Numbers of a linear congruential generator (Knuth's MMIX), of which the upper half is used. Seeds that are neighbours
-// begin far from each other.
+// begin far from each other, and so do the turns of one seed.
 class Draws {
    public:
-    explicit Draws(std::uint64_t seed = 0) : state((seed + 1) * 0x9e3779b97f4a7c15u) {
+    explicit Draws(std::uint64_t seed = 0, std::uint64_t turn = 0)
+        : state((seed + 1) * 0x9e3779b97f4a7c15u + turn * 0xd1342543de82ef95u) {
         state = (state ^ (state >> 31)) * 0xbf58476d1ce4e5b9u;
         state ^= state >> 29;
     }
@@ -28,6 +29,9 @@ class Draws {
    private:
     std::uint64_t state;
 };
+
+// How many blocks of 2^shift hold so many rows.
+inline Index blocks_of(Index count, int shift) { return (count + (Index{1} << shift) - 1) >> shift; }
 
 inline void shuffle(std::vector<Index>& order, Draws& draws) {
     for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[draws.below(k)]);
