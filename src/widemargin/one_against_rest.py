@@ -65,7 +65,8 @@ class OneAgainstRest:
 
     def problems(self, rows: Rows, y: NDArray[Any], weights: Floats) -> tuple[NDArray[Any], list[Problem]]:
         """The classes, and the problem of each of them (of the second, if there are two); `weights` are of the rows."""
-        classes = distinct(y[weights > 0])
+        counts = weights > 0
+        classes = distinct(y if counts.all() else y[counts])
         if len(classes) < 2:
             found = f"only one class, {classes[0]}," if len(classes) else "no class"
             raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")

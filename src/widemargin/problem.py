@@ -135,8 +135,8 @@ class Problem:
     penalised: bool = True
 
     def __post_init__(self) -> None:
-        strengths = self.c[self.c > 0]
-        if np.isinf(strengths).any() and not np.isinf(strengths).all():
+        infinite = np.isinf(self.c)
+        if infinite.any() and not infinite[self.c > 0].all():
             raise ValueError("some strengths are infinite and some are not; make all of them infinite or none")
 
     @cached_property
@@ -174,7 +174,14 @@ class Problem:
 
     def weights(self, alpha: Floats) -> Floats:
         """w(α) = Σ αᵢyᵢxᵢ."""
+        if "weights_of_strengths" in vars(self) and np.array_equal(alpha, self.c):
+            return self.weights_of_strengths.copy()
         return self.rows.combine(alpha * self.y)
+
+    @cached_property
+    def weights_of_strengths(self) -> Floats:
+        """w(c): where all α are at their bound, or on the way there."""
+        return self.rows.combine(self.c * self.y)
 
     def implied_alpha(self, margins: Floats) -> Floats:
         """α = −cφ′(m), the dual point that the margins themselves suggest where the loss is smooth."""

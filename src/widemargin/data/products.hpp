@@ -23,6 +23,16 @@ Index total_nonzeros(const Csr<T, I>& rows) {
     return rows.starts[rows.n] - rows.starts[0];
 }
 
+template <class Rows>
+Index nonzeros_of(const Rows& rows, Index) {
+    return rows.d;
+}
+
+template <class T, class I>
+Index nonzeros_of(const Csr<T, I>& rows, Index i) {
+    return rows.starts[i + 1] - rows.starts[i];
+}
+
 // What is to be known about compressed rows before a kernel trusts them.
 struct Order {
     bool rising = true;     // `starts` never falls
@@ -147,11 +157,13 @@ template <class Rows>
         if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
 }
 
-// out = the sum of what add(begin, end, sum) adds for each block of rows. The number of partial sums depends on the data
-// alone, so the result does not depend on the threads.
+// out = the sum of what add(begin, end, sum) adds for each block of rows, of which those with v ≠ 0 count. The number of
+// partial sums depends on the data alone, so the result does not depend on the threads.
 template <class Rows, class Add>
-void sum_of_blocks(const Rows& rows, double* out, int threads, Add add) {
-    const int pieces = static_cast<int>(std::clamp<Index>(total_nonzeros(rows) / (8 * rows.d + 1), 1, 8));
+void sum_of_blocks(const Rows& rows, const double* v, double* out, int threads, Add add) {
+    Index used = 0;
+    for (Index i = 0; i < rows.n; ++i) used += v[i] != 0 ? nonzeros_of(rows, i) : 0;
+    const int pieces = static_cast<int>(std::clamp<Index>(used / (8 * rows.d + 1), 1, 8));
     const auto d = static_cast<std::size_t>(rows.d);
     std::vector<double> partial(d * static_cast<std::size_t>(pieces - 1));
     std::fill(out, out + d, 0.0);
@@ -168,13 +180,13 @@ void sum_of_blocks(const Rows& rows, double* out, int threads, Add add) {
 // out = Xᵀv.
 template <class Rows>
 void combine(const Rows& rows, const double* v, double* out, int threads) {
-    sum_of_blocks(rows, out, threads, [&](Index begin, Index end, double* sum) { combine_block(rows, begin, end, v, sum); });
+    sum_of_blocks(rows, v, out, threads, [&](Index begin, Index end, double* sum) { combine_block(rows, begin, end, v, sum); });
 }
 
 // out[j] = Σ v[i] xᵢⱼ².
 template <class Rows>
 void combine_squares(const Rows& rows, const double* v, double* out, int threads) {
-    sum_of_blocks(rows, out, threads,
+    sum_of_blocks(rows, v, out, threads,
                   [&](Index begin, Index end, double* sum) { combine_squares_of_block(rows, begin, end, v, sum); });
 }
 

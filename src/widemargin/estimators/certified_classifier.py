@@ -92,11 +92,12 @@ class CertifiedClassifier(LinearClassifier):
         """The classes, and the problem that `fit` solves for each of them (for the second, if there are two)."""
         self._check_parameters()
         X, y = self._read(X, y, finite=False)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        rows, weights = self._rows(X), np.ones(len(y))
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if (weights < 0).any():
             at = int(np.argmax(weights < 0))
             raise ValueError(f"sample_weight[{at}] is {weights[at]:g}; weights must be at least 0")
-        rows = self._rows(X)
         if not np.isfinite(rows.square_norms).all():  # training asks for them anyhow
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         return self._task().problems(rows, y, weights)

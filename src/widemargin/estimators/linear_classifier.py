@@ -41,7 +41,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             if X.d != self.coef_.shape[1]:
                 raise ValueError(f"X has {X.d} features, the model was trained on {self.coef_.shape[1]}")
             return model.scores(X)
-        if self._is_ready(X):
+        if not hasattr(self, "feature_names_in_") and _is_ready(X) and X.shape[1] == self.coef_.shape[1]:
             scores = model.scores(Rows(X, self._threads()))
             if np.isfinite(scores).all():  # a number in X that is not finite would show
                 return scores
@@ -55,17 +55,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         scores = self.decision_function(X)
         return LinearModel(self.coef_, self.intercept_, self.classes_).choose(scores)
 
-    def _is_ready(self, X: Any) -> bool:
-        """Whether X needs no conversion: then its scores can be had in one pass over it."""
-        plain = (isinstance(X, np.ndarray) and not isinstance(X, np.matrix)) or (
-            issparse(X) and getattr(X, "format", None) == "csr"
-        )
-        if not plain or hasattr(self, "feature_names_in_"):
-            return False
-        shape, dtype = X.shape, X.dtype
-        right = len(shape) == 2 and shape[0] > 0 and shape[1] == self.coef_.shape[1]
-        return right and dtype in (np.float64, np.float32)
-
     def _read(self, X: Any, y: Any, *, reset: bool = True, finite: bool = True) -> tuple[Any, NDArray[Any]]:
         """X as the kernels take it and y as an array, or an error that says what is wrong with them.
 
@@ -77,6 +66,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             if reset:
                 self.n_features_in_ = X.d
             check_classification_targets(y)
+            return X, y
+        if not finite and reset and _is_ready(X) and _is_ready_label(y, X.shape[0]):
+            self.n_features_in_ = X.shape[1]
+            vars(self).pop("feature_names_in_", None)
             return X, y
         X, y = validate_data(
             self,
@@ -118,6 +111,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _is_ready(X: Any) -> bool:
+    """Whether X needs no conversion, so that nothing is left to see to but its numbers: scikit-learn's look takes a while."""
+    plain = type(X) is np.ndarray or (issparse(X) and X.format == "csr")
+    return plain and X.ndim == 2 and min(X.shape) > 0 and X.dtype in (np.float64, np.float32)
+
+
+def _is_ready_label(y: Any, n: int) -> bool:
+    """Whether y has n labels that scikit-learn would take as they are."""
+    ready = type(y) is np.ndarray and y.shape == (n,) and y.dtype.kind in "biuf"
+    return ready and bool(np.isfinite(y).all()) and _is_plain(y)
 
 
 def _is_plain(y: NDArray[Any]) -> bool:

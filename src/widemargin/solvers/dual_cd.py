@@ -56,8 +56,8 @@ NEAR = 0.9
 #: Nanoseconds of visits, as a typical machine takes them, that are worth a return to Python.
 RETURN_TO_PYTHON = 1e6
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
-#: row suggests: margins at w(c) are well below 1 then.
-AMPLE, EVERY = 4.0, 16
+#: row suggests, or so many of them: margins at w(c) are well below 1 then.
+AMPLE, EVERY, SAMPLE = 4.0, 16, 512
 #: With a bias, not where the classes' strengths differ by more than this share.
 UNEVEN = 0.1
 #: After this many passes' worth of work the solver gives up.
@@ -354,27 +354,27 @@ def _cold(problem: Problem, tol: float) -> Memory:
     """α = 0, or the best multiple of c: where the loss keeps α away from both ends, or where that is c by far."""
     n, b, total = problem.rows.n, problem.bias_of_nothing, float(problem.c.sum())
     if problem.loss.smooth and np.isfinite(problem.loss.upper):
-        far = problem.weights(problem.c)
+        far = problem.weights_of_strengths
         share = _best_share(far, total)
         return _begin(problem, tol, share * problem.c, share * far, b)
     if _guess_of_square(problem) * AMPLE < total:
-        far = problem.weights(problem.c)
+        far = problem.weights_of_strengths
         if inner(far, far) * AMPLE < total:
-            at = _begin(problem, tol, problem.c.copy(), far, b)
+            at = _begin(problem, tol, problem.c.copy(), far.copy(), b)
             at.course.dual = problem.dual(at.alpha, at.w)
             return at
     return _begin(problem, tol, np.zeros(n), np.zeros(problem.rows.d), b)
 
 
 def _guess_of_square(problem: Problem) -> float:
-    """‖w(c)‖², as every sixteenth row suggests it; ∞ where α = c is no solution, nor close to one in balance."""
+    """‖w(c)‖², as some of the rows suggest it; ∞ where α = c is no solution, nor close to one in balance."""
     rows, c = problem.rows, problem.c
     if problem.hard or problem.loss.upper != 1 or len(rows.parts) > 1:
         return np.inf
     if problem.fit_intercept and abs(inner(c, problem.y)) > UNEVEN * c.sum():
         return np.inf
-    some = np.zeros(rows.n)
-    some[::EVERY] = c[::EVERY]
+    some, every = np.zeros(rows.n), max(EVERY, rows.n // SAMPLE)
+    some[::every] = c[::every]
     w, share = problem.weights(some), float(some.sum() / c.sum())
     if share == 0:
         return np.inf
