@@ -32,7 +32,7 @@ Integers = NDArray[np.int64]
 #: balance Σ αᵢyᵢ; smaller, and b lags behind. Between 1/10 and 1/100 little changes.
 BALANCE = 1 / 30
 #: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
-BLOCK, BLOCKS = 16, 2000
+BLOCK, BLOCKS = 32, 2000
 #: Data with more non-zeros in play than this is cut into two shards that run side by side.
 MANY = 60_000
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
