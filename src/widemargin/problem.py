@@ -149,6 +149,11 @@ class Problem:
         """The rows that count: those of positive strength."""
         return np.flatnonzero(self.c > 0)
 
+    def of(self, index: NDArray[np.intp]) -> Problem:
+        """The same problem of some of its rows, copied."""
+        rows = Rows(self.rows.X[index], self.rows.threads)
+        return Problem(rows, self.y[index], self.c[index], self.loss, self.fit_intercept, self.penalised)
+
     def narrow(self, values: Floats) -> Floats:
         """Values of all rows, cut down to those that count; not copied if all do."""
         return values if len(self.live) == self.rows.n else values[self.live]

@@ -95,12 +95,12 @@ class Tall(NormalEquations):
         #: ZᵀDZ, and the D that it is for.
         self.products = np.zeros((0, 0))
         self.known: Floats | None = None
+        self.factor: Factor | None = None
 
     def weigh(self, weights: Floats, ridge: float = 1.0) -> None:
         """Factor ridge·I + ZᵀDZ."""
-        self.products = self._update(weights)
-        self.known = weights
-        self._factorise(self.products.copy(), weights, ridge)
+        self._update(weights)
+        self._factorise(self.products, weights, ridge)
 
     def weigh_some(self, weights: Floats, share: float, ridge: float = 1.0) -> None:
         """Factor ridge·I + ZᵀDZ as a random share of the rows suggests it.
@@ -120,27 +120,34 @@ class Tall(NormalEquations):
         return np.random.default_rng(self.seed).random(self.problem.rows.n)
 
     def _factorise(self, matrix: Floats, weights: Floats, ridge: float = 1.0) -> None:
-        self.weights, diagonal = weights, np.einsum("ii->i", matrix)
+        self.weights = weights
+        if self.factor is None:
+            self.factor = Factor(len(matrix))
+        own = self.factor.matrix
+        np.copyto(own, matrix)
+        diagonal = np.einsum("ii->i", own)
         diagonal[: self.problem.rows.d] += ridge if self.problem.penalised else 0.0
         if self.idle is not None:
-            matrix[self.idle] = matrix[:, self.idle] = 0.0
+            own[self.idle] = own[:, self.idle] = 0.0
             diagonal[self.idle] = 1.0
-        self.factor = Factor(matrix)
+        self.factor.refresh()
 
-    def _update(self, weights: Floats) -> Floats:
-        """ZᵀDZ; where few rows changed their weight, what they change."""
-        if self.known is None:
-            return self._gram(weights)
-        more = weights - self.known
-        if 2 * np.count_nonzero(more) > np.count_nonzero(weights):
-            return self._gram(weights)
-        return self.products + self._gram(more) - self._gram(-more)  # rows of negative weight count for nothing
+    def _update(self, weights: Floats) -> None:
+        """ZᵀDZ anew or, where few rows changed their weight, by what they change."""
+        more = None if self.known is None else weights - self.known
+        self.known = weights
+        if more is None or 2 * np.count_nonzero(more) > np.count_nonzero(weights):
+            self.products = self._gram(weights)
+            return
+        self.products += self._gram(more)  # rows of negative weight count for nothing
+        self.products -= self._gram(-more)
 
     def _gram(self, weights: Floats) -> Floats:
         return self.problem.rows.gram(weights, self.shift, self.problem.fit_intercept)
 
     def direction(self, right: Floats, last: float) -> tuple[Floats, float]:
         """Δw and Δb for this right-hand side, `last` being its component of the bias."""
+        assert self.factor is not None
         if self.idle is not None:
             right[self.idle] = 0.0
         if not self.problem.fit_intercept:
@@ -174,12 +181,14 @@ class Wide(NormalEquations):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.products = problem.rows.outer() * np.outer(self.y, self.y)
+        self.factor = Factor(len(self.products))
 
     def weigh(self, weights: Floats) -> None:
-        self.root = np.sqrt(weights)
-        matrix = self.root[:, None] * self.products * self.root
+        self.root, matrix = np.sqrt(weights), self.factor.matrix
+        np.multiply(self.products, self.root[:, None], out=matrix)
+        matrix *= self.root
         np.einsum("ii->i", matrix)[...] += 1.0
-        self.factor = Factor(matrix)
+        self.factor.refresh()
         self.border = self.root * self.y
         self.solved_border = self.factor.solve(self.border)
 
@@ -197,20 +206,29 @@ class Wide(NormalEquations):
 
 
 class Factor:
-    """Cholesky factor of a positive definite matrix, its diagonal scaled to 1, with one step of refinement."""
+    """Cholesky factor of a positive definite matrix, its diagonal scaled to 1, with one step of refinement.
 
-    def __init__(self, matrix: Floats) -> None:
+    Whoever fills `matrix` refreshes the factor. The memory is kept: fresh pages would take longer than what is computed.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.matrix, self.room = np.empty((size, size)), np.empty((size, size))
+
+    def refresh(self) -> None:
+        """Scales the matrix and factors it."""
         from scipy.linalg.lapack import dpotrf  # slow to import, and coordinate descent does without it
 
-        diagonal = np.diagonal(matrix)
+        matrix, diagonal = self.matrix, np.diagonal(self.matrix)
         self.scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number fails below
-            self.matrix = matrix * self.scale[:, None] * self.scale
+            matrix *= self.scale[:, None]
+            matrix *= self.scale
         ridge, failed = 0.0, True
         while failed:
-            shifted = np.array(self.matrix, order="F")
-            np.einsum("ii->i", shifted)[...] += ridge
-            self.factor, failed = dpotrf(shifted, lower=True, clean=False, overwrite_a=True)
+            np.copyto(self.room, matrix)
+            np.einsum("ii->i", self.room)[...] += ridge
+            # Its transpose, which it equals, has the order that LAPACK wants.
+            self.factor, failed = dpotrf(self.room.T, lower=True, clean=False, overwrite_a=True)
             ridge = max(10 * ridge, 1e-15)
             if failed and not ridge < 1:
                 raise np.linalg.LinAlgError("the matrix of a Newton step is not positive definite")
