@@ -212,7 +212,7 @@ class Factor:
     """
 
     def __init__(self, size: int) -> None:
-        self.matrix, self.room = np.empty((size, size)), np.empty((size, size))
+        self.matrix, self.room = np.empty((size, size)), np.empty((size, size), order="F")
 
     def refresh(self) -> None:
         """Scales the matrix and factors it."""
@@ -227,8 +227,7 @@ class Factor:
         while failed:
             np.copyto(self.room, matrix)
             np.einsum("ii->i", self.room)[...] += ridge
-            # Its transpose, which it equals, has the order that LAPACK wants.
-            self.factor, failed = dpotrf(self.room.T, lower=True, clean=False, overwrite_a=True)
+            self.factor, failed = dpotrf(self.room, lower=True, clean=False, overwrite_a=True)
             ridge = max(10 * ridge, 1e-15)
             if failed and not ridge < 1:
                 raise np.linalg.LinAlgError("the matrix of a Newton step is not positive definite")
