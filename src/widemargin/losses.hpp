@@ -126,7 +126,10 @@ struct Logistic {
     static constexpr const char* name = "logistic";
     static constexpr bool shrinks = false;
 
-    static double sigmoid(double t) { return t >= 0 ? 1 / (1 + std::exp(-t)) : std::exp(t) / (1 + std::exp(t)); }
+    static double sigmoid(double t) {
+        const double e = std::exp(-std::abs(t)), high = 1 / (1 + e);
+        return t >= 0 ? high : e * high;
+    }
     static double value(double m) { return m > 0 ? std::log1p(std::exp(-m)) : std::log1p(std::exp(m)) - m; }
     static double slope(double m) { return -sigmoid(-m); }
     static Shape shape(double m) {
@@ -141,28 +144,40 @@ struct Logistic {
         return (a > 0 ? a * std::log(a) : 0.0) + (a < 1 ? (1 - a) * std::log1p(-a) : 0.0);
     }
 
-    static double conjugate_of_row(double alpha, double c) { return c * conjugate(alpha / c); }
-
-    // Rounding may put α on an end of its range, where this would be infinite.
-    static double gradient(double alpha, double m, double c) {
+    // log(α/(c − α)). Rounding may put α on an end of its range, where this would be infinite.
+    static double log_odds(double alpha, double c) {
         constexpr double tiny = 1e-300, eps = 1e-16;
-        return m + std::log(std::max(alpha, tiny * c) / std::max(c - alpha, eps * c));
+        return std::log(std::max(alpha, tiny * c) / std::max(c - alpha, eps * c));
     }
 
+    // With a the smaller of the two shares: a log(a/(1−a)) + log(1−a).
+    static double conjugate_of_row(double alpha, double c) {
+        const double odds = log_odds(alpha, c), less = std::min(alpha, c - alpha);
+        return less * -std::abs(odds) + c * std::log1p(-less / c);
+    }
+
+    static double gradient(double alpha, double m, double c) { return m + log_odds(alpha, c); }
+
+    // By the trapezoidal rule.
     static double conjugate_change(double alpha, double next, double c) {
-        return c * (conjugate(next / c) - conjugate(alpha / c));
+        return (next - alpha) * (log_odds(alpha, c) + log_odds(next, c)) / 2;
     }
 
     // In t = log(α'/(c−α')) the optimality condition q(cσ(t) − α) + m + t = 0 rises with slope at least 1 and at most
-    // 1 + qc/4, so Newton's method kept inside its shrinking bracket cannot fail, and α' near 0 keeps all its digits.
+    // 1 + qc/4, so Newton's method kept inside its shrinking bracket cannot fail, and α' near 0 keeps all its digits. It sets
+    // out from α, where σ(t) is known: near the solution one exponential is all that has to wait for m.
     static double step(double alpha, double m, double q, double c) {
-        double low = -m - q * (c - alpha), high = -m + q * alpha, t = std::clamp(-m, low, high);
+        double low = -m - q * (c - alpha), high = -m + q * alpha;
+        const double odds = log_odds(alpha, c), bend = 1 + q * alpha * (1 - alpha / c);
+        double t = std::clamp(odds - (m + odds) / bend, low, high);
         for (int k = 0; k < 60; ++k) {
             const double p = sigmoid(t), f = q * (c * p - alpha) + m + t;
             (f > 0 ? high : low) = t;
-            const double next = t - f / (1 + q * c * p * (1 - p)), moved = std::abs(next - t);
-            t = next >= low && next <= high ? next : low + (high - low) / 2;
-            if (moved <= 1e-7 * (1 + std::abs(t))) break;  // the next step would move by its square
+            const double move = -f / (1 + q * c * p * (1 - p)), next = t + move;
+            const bool inside = next >= low && next <= high;
+            if (inside && std::abs(move) <= 1e-5)  // the rest is its square
+                return c * p * (1 + (1 - p) * move);
+            t = inside ? next : low + (high - low) / 2;
         }
         return c * sigmoid(t);
     }

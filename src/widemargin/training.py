@@ -197,7 +197,8 @@ class _Loop:
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
         certificate = certify(self.problem, w, b, alpha, margins, implied)
-        if self.problem.loss.smooth and not self.problem.hard and certificate.relative_gap > self.tol:
+        suggests = self.problem.loss.smooth and not self.problem.hard and not doubted
+        if suggests and certificate.relative_gap > self.tol:  # the margins suggest another dual point, which may be better
             own = certify(self.problem, w, b, self.problem.implied_alpha(margins), margins)
             certificate = min(certificate, own, key=lambda one: one.gap)
         self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)
@@ -217,12 +218,9 @@ class _Loop:
         return proof.primal - proof.dual <= proof.rounding < np.inf and proof.rounding > self.tol * proof.dual > 0
 
     def _falls_short(self, iterate: Iterate, w: Floats, margins: Floats) -> bool:
-        """Whether the primal is too far from what the solver itself takes for the dual.
-
-        Where the loss is smooth the margins suggest another dual point, which may be better.
-        """
+        """Whether the primal is too far from what the solver itself takes for the dual."""
         problem = self.problem
-        if problem.hard or problem.loss.smooth or not iterate.dual > 0:
+        if problem.hard or not iterate.dual > 0:
             return False
         return problem.primal(w, margins) - iterate.dual > self.tol * iterate.dual
 

@@ -89,7 +89,7 @@ template <class Loss, class Rows>
     const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i];
     const double m = y * (rows.dot(i, w) + pass.b + s * pass.inverse_rho);
     const double next = Loss::step(alpha, m, pass.norms[i] + pass.inverse_rho, c), change = next - alpha;
-    sight.gap += (c < inf ? c * Loss::value(m) : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
+    sight.gap += (c < inf ? c * quick_shape<Loss>(m).value : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
     if constexpr (Loss::shrinks) {
         const double g = Loss::gradient(alpha, m, c);
         const bool settled = change == 0 && g != 0, slow = !settled && std::abs(g) >= pass.slow_from;
