@@ -172,7 +172,13 @@ def test_an_interrupt_ends_all_classes(monkeypatch, n_jobs):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"b": np.zeros(9)}, {"b": np.zeros(0)}, {"live": np.array([7])}, {"label": np.full(3, 9, np.uint8)}, {"shift": -1}],
+    [
+        {"b": np.zeros(9)},
+        {"b": np.zeros(0)},
+        {"live": np.array([7])},
+        {"label": np.full(3, 9, np.uint8)},
+        {"shift": -1},
+    ],
 )
 def test_the_kernel_trusts_nobody(wrong):
     """Lanes, rows and blocks that do not exist are refused before anything is touched."""

@@ -114,9 +114,7 @@ class Course:
     passes: int
     visited: int
     unseen: int
-    def judge(
-        self, gap: float, largest: float, smallest: float, earlier: float, left: int, habits: Habits
-    ) -> None: ...
+    def judge(self, gap: float, largest: float, smallest: float, earlier: float, left: int, habits: Habits) -> None: ...
 
 def dual_cd_descend(
     loss: str,

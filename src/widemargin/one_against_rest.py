@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 #: Solvers that keep a large part of the Gram matrix.
 HEAVY = ("hildreth", "qp", "smo")
 #: Non-zeros from which on classes are trained side by side.
-LITTLE = 500_000
+LITTLE = 50_000
 
 
 @dataclass(frozen=True)

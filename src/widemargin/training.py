@@ -198,7 +198,9 @@ class _Loop:
             return False
         certificate = certify(self.problem, w, b, alpha, margins, implied)
         suggests = self.problem.loss.smooth and not self.problem.hard and not doubted
-        if suggests and certificate.relative_gap > self.tol:  # the margins suggest another dual point, which may be better
+        if (
+            suggests and certificate.relative_gap > self.tol
+        ):  # the margins suggest another dual point, which may be better
             own = certify(self.problem, w, b, self.problem.implied_alpha(margins), margins)
             certificate = min(certificate, own, key=lambda one: one.gap)
         self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)

@@ -69,7 +69,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             return X, y
         if not finite and reset and _is_ready(X) and _is_ready_label(y, X.shape[0]):
             self.n_features_in_ = X.shape[1]
-            vars(self).pop("feature_names_in_", None)
+            self.__dict__.pop("feature_names_in_", None)
             return X, y
         X, y = validate_data(
             self,
@@ -114,8 +114,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
 
 def _is_ready(X: Any) -> bool:
-    """Whether X needs no conversion, so that nothing is left to see to but its numbers: scikit-learn's look takes a while."""
-    plain = type(X) is np.ndarray or (issparse(X) and X.format == "csr")
+    """Whether X needs no conversion, nor scikit-learn's look at what it is, which takes longer than many a fit."""
+    plain = type(X) is np.ndarray or (issparse(X) and getattr(X, "format", None) == "csr")
     return plain and X.ndim == 2 and min(X.shape) > 0 and X.dtype in (np.float64, np.float32)
 
 

@@ -11,6 +11,7 @@ every pass: Yu, Hsieh, Chang and Lin 2010.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -54,7 +55,7 @@ ROUGHLY = 1e-5
 #: A claim this close to tol is worth a proof, which costs less than a pass, unless rows come part by part.
 NEAR = 0.9
 #: Nanoseconds of visits, as a typical machine takes them, that are worth a return to Python.
-RETURN_TO_PYTHON = 1e6
+RETURN_TO_PYTHON = 2e6
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
 #: row suggests, or so many of them: margins at w(c) are well below 1 then.
 AMPLE, EVERY, SAMPLE = 4.0, 16, 512
@@ -104,19 +105,17 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
     """
     rows, live = problem.rows, problem.live
     if start is not None and start.state is not None:
-        at = Memory.of(start.state["memory"])
+        at = Memory.of(start.state)
     else:
         at = _cold(problem, tol) if start is None else _warm(problem, tol, start)
     descent = _InParts(problem, at, seed) if len(rows.parts) > 1 else _AtHand(problem, at, seed)
     course, resumed = at.course, at.course.passes
-    if resumed and start is not None and start.state is not None:
-        descent.resume(start.state)
-    else:
+    if not resumed:
         descent.all_play()
 
     def iterate(primal: float, claim: float, playing: int, **more: Any) -> Iterate:
         shown = primal, course.dual, claim, playing, course.passes
-        return Iterate(at.w, course.b, at.alpha, *shown, state=lambda: {"memory": at.state(), **descent.state()}, **more)
+        return Iterate(at.w, course.b, at.alpha, *shown, state=at.state, **more)
 
     at_once = 1
     if not course.passes and course.dual > 0:  # α = c may be all there is to find
@@ -132,7 +131,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         yield iterate(np.inf, np.inf, len(live))
 
 
-class _Descent:
+class _Descent(ABC):
     """What both ways to go through the rows have in common."""
 
     def __init__(self, problem: Problem, at: Memory, seed: int) -> None:
@@ -143,20 +142,13 @@ class _Descent:
         self.many = math.ceil(max(MANY, 16 * rows.d) / per_row)  # rows that are worth two shards
         self.apart = math.ceil(max(MERGE * rows.d, BETWEEN) / per_row)
 
+    @abstractmethod
     def all_play(self) -> None:
         """Lets all rows that count into play."""
-        raise NotImplementedError
 
+    @abstractmethod
     def go_on(self, passes: int) -> tuple[int, int]:
         """So many passes at most, and at least one; how many rows the last one began with, and the visits of all."""
-        raise NotImplementedError
-
-    def state(self) -> State:
-        """What there is to know besides the memory."""
-        return {}
-
-    def resume(self, state: State) -> None:
-        """Takes up such a state."""
 
 
 class _AtHand(_Descent):
@@ -168,7 +160,7 @@ class _AtHand(_Descent):
 
     def go_on(self, passes: int) -> tuple[int, int]:
         problem, at, rows = self.problem, self.at, self.problem.rows
-        a_visit = 2 * rows.nonzeros / rows.n + 30
+        a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
         playing, left, visits = _core.dual_cd_descend(
             problem.loss.name,
             rows.core,
@@ -204,13 +196,6 @@ class _InParts(_Descent):
         super().__init__(problem, at, seed)
         self.edges = np.searchsorted(problem.live, [0, *(part.stop for part in problem.rows.parts)])
         self.stretches = [slice(*pair) for pair in pairwise(self.edges.tolist())]
-        self.order = np.random.default_rng(seed)
-
-    def state(self) -> State:
-        return {"order": self.order.bit_generator.state}
-
-    def resume(self, state: State) -> None:
-        self.order.bit_generator.state = state["order"]
 
     def all_play(self) -> None:
         at, live = self.at, self.problem.live
@@ -240,7 +225,8 @@ class _InParts(_Descent):
         gap, largest, smallest, visits = 0.0, -np.inf, np.inf, 0
         room = KEPT * rows.nonzeros * (1 if at.rough else 2 / 3)  # values of 64 bits take up more
         kept = KeptRows(rows.d, min(math.ceil(room), MOST_KEPT))
-        parts = self.order.permutation(len(rows.parts))
+        order = np.random.default_rng((self.seed, course.passes))
+        parts = order.permutation(len(rows.parts))
         for k, part in rows.walk(parts[at.actives[parts] > 0].tolist(), rough=at.rough):
             here, own, mine = rows.parts[k], at.active[self.stretches[k]], int(at.actives[k])
             seen, highest, lowest, at.actives[k], visited = self._visit(
@@ -248,6 +234,7 @@ class _InParts(_Descent):
                 everything.of(here),
                 own,
                 mine,
+                order,
                 bounds=(course.above, course.below),
                 slow_from=SLOW * course.worst,
                 proof=course.tol * course.dual * mine / playing,
@@ -261,7 +248,9 @@ class _InParts(_Descent):
         if count := len(places):
             copies = everything.of(places)
             whole = kept.rows(rows.threads)
-            *_, visited = self._visit(whole, copies, np.arange(count), count, most=VISITS * count, split=count >= self.many)
+            *_, visited = self._visit(
+                whole, copies, np.arange(count), count, order, most=VISITS * count, split=count >= self.many
+            )
             at.alpha[places] = copies.alpha
             visits += visited
         return gap, largest, smallest, visits
@@ -272,6 +261,7 @@ class _InParts(_Descent):
         own: _Numbers,
         active: Integers,
         count: int,
+        order: np.random.Generator,
         *,
         bounds: tuple[float, float] = (np.inf, -np.inf),
         slow_from: float = np.inf,
@@ -294,7 +284,7 @@ class _InParts(_Descent):
             self.inverse_rho,
             active,
             count,
-            self.order.permutation(-(-count >> self.shift)),
+            order.permutation(-(-count >> self.shift)),
             self.shift,
             *bounds,
             own.slow,
@@ -314,8 +304,8 @@ class _InParts(_Descent):
 
 
 def shift_of(count: int) -> int:
-    """How many neighbours of so many rows are visited together, as a power of 2."""
-    return int(np.clip(count // BLOCKS, 1, BLOCK)).bit_length() - 1
+    """How many neighbours of so many rows are visited together: 2 to this power."""
+    return min(max(count // BLOCKS, 1), BLOCK).bit_length() - 1
 
 
 def inverse_rho_of(problem: Problem) -> float:

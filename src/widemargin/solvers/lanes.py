@@ -21,8 +21,9 @@ from widemargin.solvers.iterate import Start
 
 #: Non-zeros that are visited without a return to Python: a fraction of a second.
 AT_ONCE = 20_000_000
-#: So many classes are worth it, if that takes no more bytes than this and the data.
-WORTH, LITTLE = 4, 1 << 25
+#: So many classes are worth it, if that takes no more bytes than this and the data; not for dense rows that stay in the
+#: cache, of which one at a time goes through vectors as well.
+WORTH, LITTLE, CACHED = 4, 1 << 25, 1 << 20
 #: Classes are left to themselves when one in so many is not solved, and after so many passes' worth of visits.
 STRAGGLERS, PASSES = 4, 25
 
@@ -37,8 +38,10 @@ def can_share(problems: Sequence[Problem]) -> bool:
     """
     first = problems[0]
     held = 2 * 8 * _core.lanes * (first.rows.n + first.rows.d)
+    dense = first.rows.nonzeros == first.rows.n * first.rows.d
     return (
         len(problems) >= WORTH
+        and not (dense and first.rows.nonzeros <= CACHED)
         and held <= LITTLE + 12 * first.rows.nonzeros
         and first.loss.name in ("hinge", "squared_hinge")
         and not first.hard

@@ -208,7 +208,7 @@ class Wide(NormalEquations):
 class Factor:
     """Cholesky factor of a positive definite matrix, its diagonal scaled to 1, with one step of refinement.
 
-    Whoever fills `matrix` refreshes the factor. The memory is kept: fresh pages would take longer than what is computed.
+    Whoever fills `matrix` refreshes the factor. The memory is kept: fresh pages would take longer than the factor.
     """
 
     def __init__(self, size: int) -> None:

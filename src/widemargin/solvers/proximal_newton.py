@@ -5,8 +5,8 @@ Each stage minimises ½‖w‖² + Σ ψᵢ(mᵢ), where ψ is the hinge with it
     ψ(m) = max over 0 ≤ α ≤ c of α(1 − m) − (α − centre)²/(2cτ),    so that  α(m) = clip(centre + cτ(1 − m), 0, c).
 
 Only the rows strictly between the bounds bend it. Newton's matrix is a sum over these few, updated as they come and go,
-and a step costs about two passes over the data. Rows far from the margin stay at their bounds, and once most are, steps go
-over the others alone: what is far is looked at again between stages. Rockafellar 1976; Yan and Li 2020.
+and a step costs about two passes over the data. Rows far from the margin stay at their bounds: once most of them do,
+steps go over the others alone, and what is far is looked at between stages. Rockafellar 1976; Yan and Li 2020.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ INEXACT = 1.0
 FLAT = 0.3
 #: The first steps, far from the end, take the curvature of some rows; later ones would lose more than that spares.
 ROUGH = 2
-#: Rows whose margin is further from 1 than so many times what any margin moved in the last stage stay where they are, once
-#: they are all but this share.
+#: Rows whose margin is further from 1 than this share of the most that one moved in the last stage are left where they
+#: are, once they are all but this share.
 REACH, FEW = 0.5, 1 / 8
 #: Steps after which another method should take over.
 STEPS = 200
@@ -56,16 +56,20 @@ class _Sums(NamedTuple):
 
 
 class _Play:
-    """The rows in play, all or those of an index, and what the α of the others add to w(α), Σ α and Σ αy."""
+    """The rows in play, all or those that are near, and what the α of the others add to w(α), Σ α and Σ αy."""
 
     def __init__(self, problem: Problem, seed: int, alpha: Floats, near: NDArray[np.bool_] | None = None) -> None:
-        self.whole, self.problem, self.near, self.alpha = problem, problem, near, alpha
+        self.whole, self.problem, self.seed, self.near, self.alpha = problem, problem, seed, near, alpha
         self.w, self.total, self.balance = np.zeros(problem.rows.d), 0.0, 0.0
         if near is not None:
             self.problem = problem.of(np.flatnonzero(near))
             others = np.where(near, 0.0, alpha)
             self.w, self.total, self.balance = problem.weights(others), float(others.sum()), inner(others, problem.y)
         self.system = Tall(self.problem, seed)
+
+    def own(self, values: Floats) -> Floats:
+        """Values of all rows, cut down to those in play."""
+        return values if self.near is None else values[self.near]
 
     def all_alpha(self, alpha: Floats) -> Floats:
         """α of all rows, given those in play."""
@@ -74,15 +78,15 @@ class _Play:
         self.alpha[self.near] = alpha
         return self.alpha
 
-    def narrowed(self, margins: Floats, alpha: Floats, moved: float, seed: int) -> _Play:
+    def narrowed(self, margins: Floats, alpha: Floats, moved: float) -> _Play:
         """The rows that should be in play from here, given all margins and α; they may be the same."""
-        c, reach = self.whole.c, REACH * moved
-        near = ((alpha > 0) | (margins < 1 + reach)) & ((alpha < c) | (margins > 1 - reach))
-        count, now = np.count_nonzero(near), self.problem.rows.n
+        reach = REACH * moved
+        near = ((alpha > 0) | (margins < 1 + reach)) & ((alpha < self.whole.c) | (margins > 1 - reach))
+        count = np.count_nonzero(near)
         missing = self.near is not None and bool((near & ~self.near).any())
-        if count <= FEW * len(near) and (missing or 2 * count <= now):
-            return _Play(self.whole, seed, alpha.copy(), near)
-        return _Play(self.whole, seed, alpha) if missing else self
+        if count <= FEW * len(near) and (missing or 2 * count <= self.problem.rows.n):
+            return _Play(self.whole, self.seed, alpha.copy(), near)
+        return _Play(self.whole, self.seed, alpha) if missing else self
 
 
 def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
@@ -117,11 +121,10 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
             tau *= SHARPER
             if sums.free <= FEW * problem.rows.n:
                 margins = m if play.near is None else problem.margins(w, b)
-                last, moved = play, float(np.abs(margins - before).max())
-                whole = play.all_alpha(alpha)
-                play, before = play.narrowed(margins, whole, moved, seed), margins.copy()
+                moved, whole, last = float(np.abs(margins - before).max()), play.all_alpha(alpha), play
+                play, before = play.narrowed(margins, whole, moved), margins.copy()
                 if play is not last:
-                    m, alpha = (margins, whole) if play.near is None else (margins[play.near], whole[play.near])
+                    m, alpha = play.own(margins), play.own(whole)
                     other, dm = np.empty_like(m), np.zeros_like(m)
                     implied = play.w + play.problem.weights(alpha)
             centre = alpha.copy()
@@ -143,9 +146,10 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
         dm = own.rows.scores(dw)
         dm += db
         dm *= own.y
-        linear, quadratic = inner(w, dw), inner(dw, dw)
-        flat = FLAT * abs(linear - inner(play.w, dw) - db * play.balance - inner(alpha, dm))
-        t, sums = line_search(partial(follow, alpha=other), linear - inner(play.w, dw) - db * play.balance, quadratic, flat)
+        linear = inner(w - play.w, dw) - db * play.balance
+        t, sums = line_search(
+            partial(follow, alpha=other), linear, inner(dw, dw), FLAT * abs(linear - inner(alpha, dm))
+        )
         w, b = w + t * dw, b + t * db
         dm *= t
         m += dm
