@@ -491,10 +491,11 @@ def test_interrupted_fit_is_usable(monkeypatch):
     from widemargin import solvers
 
     def interrupted(problem, *, tol, seed, start):
-        yield from (iterate for _, iterate in zip(range(1), solvers.dual_cd(problem, tol=tol, seed=seed), strict=False))
+        yield from (iterate for _, iterate in zip(range(3), solvers.dual_cd(problem, tol=tol, seed=seed), strict=False))
         raise KeyboardInterrupt
 
     monkeypatch.setitem(solvers.SOLVERS, "auto", solvers.SOLVERS["auto"]._replace(solve=interrupted))
+    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "RETURN_TO_PYTHON", 0.0)
     X, y = noisy(500, 5)
     svm = LinearSVM(tol=1e-12)
     with pytest.raises(KeyboardInterrupt):
