@@ -71,17 +71,18 @@ def test_nothing_is_kept_before_its_time(tmp_path):
         (text_like(600), 1.0, "auto", "squared_hinge"),
         (noisy(20_000, 40), 10.0, "auto", "hinge"),
         (noisy(3000, 30), 1.0, "dual_cd", "logistic"),
+        (noisy(3000, 40), 1.0, "auto", "hinge"),
     ],
 )
 def test_a_fit_goes_on_with_the_same_bits(tmp_path, data, C, solver, loss):
     """Equals the undisturbed fit, whichever iteration it was stopped after."""
     problem = make_problem(*data, C, loss)
-    whole, states = fit(problem, solver=solver, tol=1e-5), []
-    fit(problem, solver=solver, tol=1e-5, keep=lambda state: states.append(state()))
+    whole, states = fit(problem, solver=solver, tol=1e-7), []
+    fit(problem, solver=solver, tol=1e-7, keep=lambda state: states.append(state()))
     kept = Checkpoint(tmp_path, RUN)
-    for state in [*states[:: max(1, len(states) // 5)], states[-1]]:
+    for state in [*states[:3], *states[3 :: max(1, len(states) // 5)], states[-1]]:
         kept.save({"fit": state})
-        again = fit(problem, solver=solver, tol=1e-5, resumed=kept.load()["fit"])
+        again = fit(problem, solver=solver, tol=1e-7, resumed=kept.load()["fit"])
         assert again.w.tobytes() == whole.w.tobytes()
         assert again.alpha.tobytes() == whole.alpha.tobytes()
         assert (again.b, again.iterations, again.certificate.gap) == (whole.b, whole.iterations, whole.certificate.gap)
@@ -91,6 +92,7 @@ def test_a_fit_goes_on_with_the_same_bits(tmp_path, data, C, solver, loss):
 def test_classes_go_on_with_the_same_bits(tmp_path, monkeypatch, loss, solver):
     """Stopped several times, a fit of four classes equals the undisturbed one, at once or one by one."""
     monkeypatch.setattr(sys.modules["widemargin.solvers.lanes"], "PASSES", 3)
+    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "UNSEEN", 0.0)
     X, _ = text_like(400)
     y = np.random.default_rng(0).integers(4, size=400)
     task = OneAgainstRest(loss=loss, solver=solver, tol=1e-5)
@@ -116,7 +118,7 @@ def test_classes_go_on_with_the_same_bits(tmp_path, monkeypatch, loss, solver):
 
 def test_an_interrupted_class_is_not_kept_as_done(monkeypatch):
     """A second interrupt ends the run: the state knows of no class that was left in the middle."""
-    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "RETURN_TO_PYTHON", 0.0)
+    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "UNSEEN", 0.0)
     X, _ = text_like(400)
     task = OneAgainstRest(loss="logistic", solver="dual_cd", tol=1e-9)
     classes, problems = task.problems(Rows(X), np.random.default_rng(0).integers(3, size=400), np.ones(400))

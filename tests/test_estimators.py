@@ -495,7 +495,7 @@ def test_interrupted_fit_is_usable(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setitem(solvers.SOLVERS, "auto", solvers.SOLVERS["auto"]._replace(solve=interrupted))
-    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "RETURN_TO_PYTHON", 0.0)
+    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "UNSEEN", 0.0)
     X, y = noisy(500, 5)
     svm = LinearSVM(tol=1e-12)
     with pytest.raises(KeyboardInterrupt):

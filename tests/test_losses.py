@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 from strategies import losses, margins, strengths
 from widemargin import _core
@@ -150,6 +150,30 @@ def test_coordinate_step_is_the_minimiser(loss, a, m, q, c):
     best = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-12 * c})
     step = _core.loss_step(loss.name, alpha, m, q, c)
     assert objective(step) <= best.fun + 1e-9 * (1 + abs(best.fun))
+
+
+@pytest.mark.parametrize("q", [0.0, 1e-3, 1.0, 1e3, 1e8])
+@pytest.mark.parametrize("c", [1e-300, 1e-25, 1.0, 1e3, 1e8])
+def test_logistic_step_is_a_root(q, c):
+    """From anywhere, both ends included: equals the root of q(cσ(t) − α) + m + t that Brent's method finds."""
+    for a in (0.0, 1e-20, 1e-3, 0.5, 1 - 1e-9, 1.0):
+        for m in (-700.0, -30.0, -1.0, 0.0, 1.0, 30.0, 700.0):
+
+            def slope(t, a=a, m=m):
+                return q * c * (float(sigmoid(np.array([t]))[0]) - a) + m + t
+
+            low, high = -m - q * c * (1 - a) - 1, -m + q * c * a + 1
+            share = float(sigmoid(np.array([brentq(slope, low, high, xtol=1e-12, maxiter=1000)]))[0])
+            step = _core.loss_step("logistic", a * c, m, q, c)
+            assert step / c == pytest.approx(share, rel=1e-7, abs=1e-290)
+
+
+def test_conjugates_of_the_smallest_strengths():
+    """0 at both ends, however small c is; the closed form at the middle."""
+    for c in (5e-324, 1e-300, 1e-25, 1.0):
+        ends = _core.conjugates("logistic", np.array([0.0, c]), np.full(2, c), 1)
+        assert abs(ends) <= 1e-13 * c
+    assert _core.conjugates("logistic", np.array([0.5e-25]), np.array([1e-25]), 1) == pytest.approx(-1e-25 * np.log(2))
 
 
 def test_sigmoid_keeps_its_digits():

@@ -2,12 +2,14 @@
 
 import importlib
 import sys
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
+from sklearn.datasets import load_digits
 
 from oracles import ORACLE, make_problem, minimum, noisy, text_like
 from strategies import problems
@@ -426,6 +428,66 @@ def test_the_best_multiple_is_the_root_of_its_equation(size):
             assert np.log(u) + np.logaddexp(0, u) == pytest.approx(
                 2 * np.log(5 * size) - np.log(2.0), rel=1e-9, abs=1e-9
             )
+
+
+@pytest.mark.parametrize("spread", [5, 8])
+@pytest.mark.parametrize("n", [300, 2000])
+def test_strengths_of_all_sizes(n, spread):
+    """Weights of many orders of magnitude: proved, as the proximal point method by itself proves it."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((n, 6))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0.2, 1.0, -1.0)
+    problem = replace(make_problem(X, y), c=10 ** rng.uniform(-spread, spread, n))
+    assert fit(problem, tol=1e-3).certificate.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize("C", [1e6, 1e8, 1e10])
+def test_auto_is_no_worse_than_the_interior_point(C):
+    """Where nothing is proved either: the best that any of its solvers saw is kept."""
+    X, digit = load_digits(return_X_y=True)
+    problem = make_problem(X, np.where(digit == 8, 1.0, -1.0), C, "logistic")
+    auto, alone = (fit(problem, solver=solver).certificate for solver in ("auto", "interior_point"))
+    assert auto.primal <= alone.primal * (1 + 1e-9)
+
+
+def test_the_proximal_point_method_with_no_row_near_the_margin():
+    """All α at their bounds: the gap falls to rounding, whatever is asked for."""
+    rng = np.random.default_rng(0)
+    problem = make_problem(rng.standard_normal((2000, 5)), rng.choice([-1.0, 1.0], 2000), 1e-6, fit_intercept=False)
+    assert fit(problem, solver="proximal_newton", tol=1e-15).certificate.relative_gap <= 1e-12
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_proximal_point_method_on_rows_near_the_margin(fit_intercept, monkeypatch):
+    """The same optimum as over all rows, in the same number of steps or nearly so; rows without strength are none."""
+    X, y = noisy(4000, 5)
+    problem = replace(make_problem(X, y, 0.1, fit_intercept=fit_intercept), c=np.where(np.arange(4000) % 3, 0.1, 0.0))
+    narrow = fit(problem, solver="proximal_newton", tol=1e-9)
+    monkeypatch.setattr(sys.modules["widemargin.solvers.proximal_newton"], "FEW", 0.0)
+    whole = fit(problem, solver="proximal_newton", tol=1e-9)
+    assert narrow.certificate.relative_gap <= 1e-9
+    assert abs(narrow.iterations - whole.iterations) <= 5
+    assert narrow.w == pytest.approx(whole.w, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [({"active": np.arange(8) + 1}, IndexError), ({"order": np.array([0, 0]), "shift": 2}, ValueError)],
+)
+def test_rows_that_do_not_exist_are_refused(wrong, error):
+    """Nor may a block be visited twice: what it left of its rows' numbers are marks."""
+    one, zeros = np.ones(8), np.zeros(8)
+    right = {
+        "loss": "hinge", "rows": Rows(np.eye(8)).core, "y": one, "c": one, "norms": one, "alpha": zeros, "b": 0.0,
+        "s": 0.0, "w": np.zeros(8), "inverse_rho": 0.0, "active": np.arange(8), "actives": 8, "order": np.array([0]),
+        "shift": 3, "shrink_above": np.inf, "shrink_below": -np.inf, "slow": np.zeros(8, np.uint8), "slow_from": np.inf,
+        "share": 0.03, "times": 0, "many": 10, "proof": 0.0, "enough_gap": 0.0, "enough_visits": 0, "split": False,
+        "threads": 1, "apart": 10, "work": _core.Workspace(),
+    }  # fmt: skip
+    _core.dual_cd_pass(**(right | {"alpha": zeros.copy()}))
+    with pytest.raises(error):
+        _core.dual_cd_pass(**(right | wrong))
+    assert not zeros.any()
 
 
 @pytest.mark.parametrize("order", [[1], [-1]])

@@ -79,6 +79,33 @@ def test_a_claim_in_vain_costs_no_certificate(problem, monkeypatch):
     assert len(seen) == 2
 
 
+def test_two_halves_make_a_proof(problem, monkeypatch):
+    """One iterate has the good weights, another the good α: the certificate is that of both together."""
+    good, nothing = fit(problem, solver="dual_cd", tol=1e-9), np.zeros(200)
+
+    def halves(problem, *, tol, seed, start):
+        for k, (w, b, alpha) in enumerate([(good.w, good.b, nothing), (-good.w, good.b, good.alpha)], 1):
+            yield Iterate(w, b, alpha, np.inf, -np.inf, 0.0, 200, k)
+
+    monkeypatch.setitem(solvers.SOLVERS, "halves", solvers.SOLVERS["auto"]._replace(solve=halves))
+    assert fit(problem, solver="halves", tol=1e-6).certificate.relative_gap <= 1e-6
+
+
+def test_of_two_that_prove_nothing_the_lower_objective_is_kept(problem, monkeypatch):
+    """Whichever of them comes last."""
+
+    def worse(problem, *, tol, seed, start):
+        for k, size in enumerate([3.0, 1.0, 2.0], 1):
+            yield Iterate(np.full(4, size), 0.0, np.zeros(200), np.inf, -np.inf, 0.0, 200, k)
+
+    monkeypatch.setitem(solvers.SOLVERS, "worse", solvers.SOLVERS["auto"]._replace(solve=worse))
+    found = fit(problem, solver="worse", tol=1e-6)
+    each = [
+        problem.primal(w, problem.margins(w, b)) for w, b in ((np.full(4, size), found.b) for size in (1.0, 2.0, 3.0))
+    ]
+    assert found.certificate.primal <= min(each)
+
+
 @pytest.mark.parametrize("solver", solvers.SOLVERS)
 def test_max_iter_stops(solver):
     """No more iterations than asked for, and the certificate says what was reached."""
@@ -104,7 +131,7 @@ def test_passes_at_once(problem, monkeypatch):
     several = fit(problem, solver="dual_cd", tol=1e-8)
     for most in (1, 2, 3):
         assert fit(problem, solver="dual_cd", tol=1e-8, max_iter=most).iterations == most
-    monkeypatch.setattr(importlib.import_module("widemargin.solvers.dual_cd"), "RETURN_TO_PYTHON", 0.0)
+    monkeypatch.setattr(importlib.import_module("widemargin.solvers.dual_cd"), "UNSEEN", 0.0)
     single = fit(problem, solver="dual_cd", tol=1e-8)
     assert {line.iteration for line in single.history} == set(range(1, single.iterations + 1))
     assert len(several.history) < len(single.history)

@@ -187,6 +187,8 @@ wm::DualCd numbers_of_descent(const Rows& rows, Vector y, Vector c, Vector norms
         throw std::invalid_argument("more rows in play than there are");
     if (shift < 0 || shift > 30 || apart < 1)
         throw std::invalid_argument("a block, and the way between merges, has at least one row");
+    for (Index k = 0; k < actives; ++k)
+        if (active.data()[k] < 0 || active.data()[k] >= rows.n()) throw std::out_of_range("a row in play that does not exist");
     wm::DualCd pass{};
     pass.y = y.data(), pass.c = c.data(), pass.norms = norms.data(), pass.alpha = alpha.data(), pass.w = w.data();
     pass.inverse_rho = inverse_rho, pass.active = active.data(), pass.actives = actives, pass.shift = shift;
@@ -203,6 +205,9 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
         numbers_of_descent(rows, y, c, norms, alpha, w, inverse_rho, active, actives, shift, slow, threads, apart);
     need(order.size(), wm::blocks_of(actives, shift), "order");
     need_rows(order, static_cast<Index>(order.size()));
+    std::vector<bool> drawn(order.size());
+    for (std::size_t k = 0; k < order.size(); ++k) drawn[static_cast<std::size_t>(order.data()[k])] = true;
+    if (std::find(drawn.begin(), drawn.end(), false) != drawn.end()) throw std::invalid_argument("a block was drawn twice");
     pass.b = b, pass.s = s, pass.order = order.data(), pass.blocks = static_cast<Index>(order.size());
     pass.shrink_above = shrink_above, pass.shrink_below = shrink_below, pass.slow_from = slow_from, pass.split = split;
     wm::Sight sight;
@@ -223,7 +228,7 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
 // As many passes as the budget allows; how many rows were in play in the last one, how many are in the next, and the visits.
 nb::tuple dual_cd_descend(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
                           Array<double> w, double inverse_rho, Array<Index> active, Index actives, Array<const Index> live,
-                          int shift, Array<unsigned char> slow, wm::Course& course, const wm::Habits& habits, Index many,
+                          bool hard, int shift, Array<unsigned char> slow, wm::Course& course, const wm::Habits& habits, Index many,
                           Index most_passes, Index most_visits, Index seed, int threads, Index apart, wm::Workspace& work) {
     wm::DualCd pass =
         numbers_of_descent(rows, y, c, norms, alpha, w, inverse_rho, active, actives, shift, slow, threads, apart);
@@ -234,7 +239,7 @@ nb::tuple dual_cd_descend(const std::string& loss, const Rows& rows, Vector y, V
         nb::gil_scoped_release release;
         playing = with_loss(loss, [&](auto chosen) {
             return rows.visit([&](const auto& x) {
-                return wm::descend<decltype(chosen)>(x, pass, live.data(), static_cast<Index>(live.size()), course, habits, many,
+                return wm::descend<decltype(chosen)>(x, pass, live.data(), static_cast<Index>(live.size()), hard, course, habits, many,
                                                      {most_passes, most_visits}, seed, work, visits);
             });
         });
@@ -719,7 +724,7 @@ NB_MODULE(MODULE_NAME, m) {
              "slow"_a, "near"_a, "again"_a);
     bind_course(m);
     m.def("dual_cd_descend", &dual_cd_descend, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
-          nb::arg("w").noconvert(), "inverse_rho"_a, nb::arg("active").noconvert(), "actives"_a, "live"_a, "shift"_a,
+          nb::arg("w").noconvert(), "inverse_rho"_a, nb::arg("active").noconvert(), "actives"_a, "live"_a, "hard"_a, "shift"_a,
           nb::arg("slow").noconvert(), "course"_a, "habits"_a, "many"_a, "most_passes"_a, "most_visits"_a, "seed"_a, "threads"_a,
           "apart"_a, "work"_a);
     m.attr("lanes") = wm::lanes;

@@ -128,6 +128,7 @@ def dual_cd_descend(
     active: Integers,
     actives: int,
     live: Integers,
+    hard: bool,
     shift: int,
     slow: NDArray[np.uint8],
     course: Course,

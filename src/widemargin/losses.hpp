@@ -147,7 +147,7 @@ struct Logistic {
     // log(α/(c − α)). Rounding may put α on an end of its range, where this would be infinite.
     static double log_odds(double alpha, double c) {
         constexpr double tiny = 1e-300, eps = 1e-16;
-        return std::log(std::max(alpha, tiny * c) / std::max(c - alpha, eps * c));
+        return std::log(std::max(alpha / c, tiny) / std::max((c - alpha) / c, eps));
     }
 
     // With a the smaller of the two shares: a log(a/(1−a)) + log(1−a).
@@ -158,26 +158,28 @@ struct Logistic {
 
     static double gradient(double alpha, double m, double c) { return m + log_odds(alpha, c); }
 
-    // By the trapezoidal rule.
     static double conjugate_change(double alpha, double next, double c) {
-        return (next - alpha) * (log_odds(alpha, c) + log_odds(next, c)) / 2;
+        return conjugate_of_row(next, c) - conjugate_of_row(alpha, c);
     }
 
     // In t = log(α'/(c−α')) the optimality condition q(cσ(t) − α) + m + t = 0 rises with slope at least 1 and at most
-    // 1 + qc/4, so Newton's method kept inside its shrinking bracket cannot fail, and α' near 0 keeps all its digits. It sets
-    // out from α, where σ(t) is known: near the solution one exponential is all that has to wait for m.
+    // 1 + qc/4: Newton's method, with a bisection where it would not stay strictly inside its shrinking bracket, cannot
+    // fail, and α' near 0 keeps all its digits. It sets out from α, where σ(t) is known: near the solution one
+    // exponential is all that has to wait for m.
     static double step(double alpha, double m, double q, double c) {
         double low = -m - q * (c - alpha), high = -m + q * alpha;
         const double odds = log_odds(alpha, c), bend = 1 + q * alpha * (1 - alpha / c);
         double t = std::clamp(odds - (m + odds) / bend, low, high);
-        for (int k = 0; k < 60; ++k) {
+        for (int k = 0; k < 120; ++k) {
             const double p = sigmoid(t), f = q * (c * p - alpha) + m + t;
+            if (f == 0) break;
             (f > 0 ? high : low) = t;
             const double move = -f / (1 + q * c * p * (1 - p)), next = t + move;
-            const bool inside = next >= low && next <= high;
-            if (inside && std::abs(move) <= 1e-5)  // the rest is its square
-                return c * p * (1 + (1 - p) * move);
-            t = inside ? next : low + (high - low) / 2;
+            const bool inside = next > low && next < high;
+            if (inside && std::abs(move) <= 1e-5) return c * p * (1 + (1 - p) * move);  // the rest is its square
+            const double middle = low + (high - low) / 2;
+            if (!inside && !(middle > low && middle < high)) break;
+            t = inside ? next : middle;
         }
         return c * sigmoid(t);
     }

@@ -128,7 +128,7 @@ class OneAgainstRest:
         """One fit per problem, side by side on as many threads as there are; an interrupt ends all of them.
 
         Where descent can take several classes at once, that is where each of them sets out. `keep` is offered the state
-        of the whole training after each iteration, which then goes class by class; `resumed` is such a state.
+        of the whole training whenever a solver returned, which then goes class by class; `resumed` is such a state.
         """
         began, stop = time.perf_counter(), Event()
         ends = [] if resumed is None else resumed["done"]

@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 2.0
 class ProgressLine:
     """Shows how far the relative gap has come on its way to `tol`.
 
-    `verbose` 0 shows nothing, 1 shows a line from two seconds after `began` on, 2 a line for every iteration. On a
+    `verbose` 0 shows nothing, 1 a line from two seconds after `began` on, 2 a line whenever the solver returned. On a
     terminal the line of 1 is rewritten in place; elsewhere one is printed every two seconds. Where there is no gap,
     `counted` names what falls instead.
     """

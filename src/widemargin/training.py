@@ -32,14 +32,15 @@ from widemargin.problem import Problem
 from widemargin.solvers import Iterate, Solver, Start, State, choose
 
 Floats = NDArray[np.float64]
-#: Is told after each iteration which it was, the seconds so far, the relative gap and how many rows it went over.
+#: Is told whenever the solver returned which iteration it was, the seconds so far, the relative gap and how many rows
+#: it went over.
 Watch = Callable[[int, float, float, int], None]
-#: Is offered what returns the state after each iteration, and keeps it or not.
+#: Is offered what returns the state whenever the solver returned, and keeps it or not.
 Keep = Callable[[Callable[[], State | None]], None]
 
 
-#: Iterations that may go by without a look at them, if they are short.
-AT_ONCE = 1000
+#: Iterations that may go by unseen, if they are short.
+UNSEEN = 1000
 
 
 class Record(NamedTuple):
@@ -85,8 +86,8 @@ def fit(
 ) -> Fit:
     """Train until the relative gap is proved to be at most `tol`, or until the solver has nothing more to give.
 
-    `watch` and `keep` are called after each iteration, see :data:`Watch` and :data:`Keep`; `resumed`, a state that was
-    kept, lets the fit go on as if it had never stopped.
+    `watch` and `keep` are called whenever the solver returned, see :data:`Watch` and :data:`Keep`; `resumed`, a state
+    that was kept, lets the fit go on as if it had never stopped.
     """
     chosen = choose(solver, problem)
     problem.check_lengths()
@@ -108,9 +109,9 @@ def fit(
                     return loop.result()
                 if loop.exhausted or (max_iter is not None and last.iterations >= max_iter):
                     break
+                last.at_once = UNSEEN if max_iter is None else max_iter - last.iterations
                 if keep is not None:
                     keep(partial(loop.state, last.state))
-                last.at_once = AT_ONCE if max_iter is None else max_iter - last.iterations
     except KeyboardInterrupt:
         loop.interrupted = True
     if last is None and loop.best is None:
@@ -197,19 +198,33 @@ class _Loop:
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
         certificate = certify(self.problem, w, b, alpha, margins, implied)
-        suggests = self.problem.loss.smooth and not self.problem.hard and not doubted
-        if (
-            suggests and certificate.relative_gap > self.tol
-        ):  # the margins suggest another dual point, which may be better
+        # Where the loss is smooth the margins suggest another dual point, which may be better.
+        suggested = self.problem.loss.smooth and not self.problem.hard and not doubted
+        if suggested and certificate.relative_gap > self.tol:
             own = certify(self.problem, w, b, self.problem.implied_alpha(margins), margins)
             certificate = min(certificate, own, key=lambda one: one.gap)
         self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)
-        if self.best is None or certificate.relative_gap <= self.best.certificate.relative_gap:
-            self.best = Fit(w.copy(), b, certificate, iterate.iterations, self.history)
-        if certificate.relative_gap > self.tol:
+        found = Fit(w, b, certificate, iterate.iterations, self.history)
+        if self.best is None or certificate.relative_gap <= self.tol:
+            self.best = found
+        else:
+            self.best = self._better(found, self.best)
+        if self.best is found:
+            self.best.w = w.copy()
+        if self.best.certificate.relative_gap > self.tol:
             return False
         self.raise_if_separable()
         return True
+
+    def _better(self, one: Fit, other: Fit) -> Fit:
+        """The better of two fits or, where one has the lower objective, the other the higher bound, both together."""
+        low = min(one, other, key=lambda fit: fit.certificate.primal)
+        high = max(one, other, key=lambda fit: fit.certificate.dual)
+        fits = [one, other]
+        if low is not high:
+            proof = certify(self.problem, low.w, low.b, high.alpha)
+            fits.append(Fit(low.w.copy(), low.b, proof, one.iterations, self.history))
+        return min(fits, key=lambda fit: _rank(fit.certificate))
 
     @property
     def exhausted(self) -> bool:
@@ -278,6 +293,11 @@ class _Loop:
         assert self.best is not None
         self.best.iterations, self.best.interrupted = self.iterations, self.interrupted
         return self.best
+
+
+def _rank(certificate: Certificate) -> tuple[float, float]:
+    """What is better comes first: the smaller gap or, of two that prove nothing, the smaller objective."""
+    return certificate.relative_gap, certificate.primal if np.isinf(certificate.relative_gap) else 0.0
 
 
 def _warm(problem: Problem, start: Start) -> Iterate:

@@ -30,7 +30,7 @@ class Rows:
     def __init__(self, X: Any, threads: int = 1) -> None:
         self.X = X
         if isinstance(X, np.ndarray):
-            if any(stride % X.itemsize for stride in X.strides):  # a field of a structured array
+            if any(stride % X.itemsize for stride in X.strides) or not X.flags.aligned:  # of a structured array, say
                 self.X = X = X.copy()
             self.core = _core.dense_rows(X)
         else:

@@ -130,5 +130,5 @@ def _is_plain(y: NDArray[Any]) -> bool:
     if y.dtype.kind not in "biuf":
         return False
     classes = distinct(y)
-    whole = np.abs(classes) < 2**53 if y.dtype.kind == "f" else np.ones(len(classes), bool)
+    whole = np.abs(classes.astype(np.float64)) < 2**53 if y.dtype.kind == "f" else np.ones(len(classes), bool)
     return len(classes) <= min(FEW, len(y) // 2) and bool((whole & (classes == np.round(classes))).all())

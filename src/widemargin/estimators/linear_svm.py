@@ -63,8 +63,8 @@ class LinearSVM(CertifiedClassifier):
     certificate_ : Certificate, or Certificates for several classes
         The proof: primal, dual, gap, the KKT table, the margin's width.
     history_ : list of records, or one list per class
-        Per iteration: iteration, seconds, primal, dual, gap, active rows; as the solver saw them, or as the certificate
-        has them where `proved`.
+        Whenever the solver returned: iteration, seconds, primal, dual, gap, active rows; as the solver saw them, or as
+        the certificate has them where `proved`.
 
     Examples
     --------

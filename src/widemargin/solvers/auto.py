@@ -33,8 +33,8 @@ AT_ONCE = 2e7
 FEW, STEPS = 300, 10
 #: Nor are smooth problems that Newton's method solves in the time of this many passes: descent takes as many.
 PASSES = 25
-#: What a pass of coordinate descent costs besides its visits.
-RETURN_TO_PYTHON = 5e4
+#: What a return of coordinate descent to Python costs.
+A_RETURN = 5e4
 #: Passes of coordinate descent before its pace is judged.
 FIRST = 2
 #: Nor is it tried where Σ c‖x‖² is this many times the number of columns: so much steeper than the penalty is the loss.
@@ -78,7 +78,9 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
     interior = _cost_of_interior_point(problem)
     second_order = min(interior, _cost_of_proximal_newton(problem)) if proximal else interior
     visit, at_once = _cost_of_a_visit(problem), _is_solved_at_once(problem)
-    methods: list[Any] = [proximal_newton, interior_point] if proximal and not at_once else [interior_point]
+    methods: list[Any] = [interior_point]
+    if proximal:
+        methods.insert(1 if at_once else 0, proximal_newton)
     if at_once and problem.loss.name == "hinge" and rows.n <= FEW:
         methods.insert(0, _a_little_of_smo)
 
@@ -92,7 +94,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         for iterate in descent:
             at.descent = iterate.state
             at.done = at.passes = iterate.iterations
-            at.spent += RETURN_TO_PYTHON + iterate.visits * visit
+            at.spent += A_RETURN + iterate.visits * visit
             at.trace.append((at.spent, _seen(iterate)))
             tried = len(at.trace) > FIRST and at.spent > second_order / 20
             if at.spent > second_order or (tried and _left(at.trace, tol) > second_order):
@@ -105,12 +107,15 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         else:
             return
     while at.method < len(methods):
-        steps = 0
-        for iterate in methods[at.method](problem, tol=tol, seed=seed, start=at.reached):
-            steps = iterate.iterations
-            iterate.iterations += at.done
-            iterate.state = at.state
-            yield iterate
+        steps, last = 0, None
+        for last in methods[at.method](problem, tol=tol, seed=seed, start=at.reached):
+            steps = last.iterations
+            last.iterations += at.done
+            last.state = at.state
+            yield last
+        if last is not None and last.claim > tol:  # it may be the best that will be found
+            last.claim = 0.0
+            yield last
         at.method, at.done = at.method + 1, at.done + steps
     for iterate in descent:  # where even that was not enough
         at.descent = iterate.state
@@ -128,7 +133,7 @@ def begins_with_descent(problem: Problem) -> bool:
 
 def _is_solved_at_once(problem: Problem) -> bool:
     smooth, interior = problem.loss.smooth and not problem.hard, _cost_of_interior_point(problem)
-    passes = PASSES * (RETURN_TO_PYTHON + problem.rows.n * _cost_of_a_visit(problem))
+    passes = PASSES * (A_RETURN + problem.rows.n * _cost_of_a_visit(problem))
     return interior <= AT_ONCE or problem.hard or (smooth and interior <= passes)
 
 

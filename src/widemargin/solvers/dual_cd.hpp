@@ -348,7 +348,7 @@ struct Course {
         if (whole) whole_claim = claim;
         whole = near <= tol || claim <= std::max(tol, habits.returns * whole_claim) || left == 0;
         doubted = claim <= tol;
-        if (doubted) tol *= 0.8;  // unless the caller is content
+        if (doubted) tol *= 0.8;  // if there is a next pass, the caller was not content with this one
         else if (now <= tol) trusted = false;
     }
 };
@@ -362,10 +362,9 @@ struct Budget {
 // seems worth its while or the budget is used up. `pass` has the numbers of the rows and those in play,
 // in the end those of the next pass. Returns how many the last one began with; `visits` counts all.
 template <class Loss, class Rows>
-Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, Course& course, const Habits& habits,
-              Index many, const Budget& budget, Index seed, Workspace& work, Index& visits) {
+Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bool hard, Course& course,
+              const Habits& habits, Index many, const Budget& budget, Index seed, Workspace& work, Index& visits) {
     const Index enough_passes = course.passes + budget.passes;
-    const bool hard = count > 0 && pass.c[live[0]] == inf;
     const auto look_at_dual = [&] {
         const double square = inner(pass.w, pass.w, rows.d);
         const double total = -conjugates<Loss>(pass.alpha, pass.c, rows.n, pass.threads);

@@ -54,8 +54,8 @@ KEPT, MOST_KEPT, VISITS = 1 / 8, 1 << 27, 10
 ROUGHLY = 1e-5
 #: A claim this close to tol is worth a proof, which costs less than a pass, unless rows come part by part.
 NEAR = 0.9
-#: Nanoseconds of visits, as a typical machine takes them, that are worth a return to Python.
-RETURN_TO_PYTHON = 2e6
+#: Nanoseconds of visits, as a typical machine takes them, that may go by without a return to Python.
+UNSEEN = 2e6
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
 #: row suggests, or so many of them: margins at w(c) are well below 1 then.
 AMPLE, EVERY, SAMPLE = 4.0, 16, 512
@@ -82,6 +82,8 @@ class Memory:
     rough: bool
     #: What of it are numbers that the kernel keeps.
     course: _core.Course
+    #: How many passes the caller would take at once.
+    at_once: int = 1
 
     def state(self) -> State:
         """A copy that can be written down."""
@@ -115,18 +117,19 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
 
     def iterate(primal: float, claim: float, playing: int, **more: Any) -> Iterate:
         shown = primal, course.dual, claim, playing, course.passes
-        return Iterate(at.w, course.b, at.alpha, *shown, state=at.state, **more)
+        now = Iterate(at.w, course.b, at.alpha, *shown, **more)
+        now.state = lambda: {**at.state(), "at_once": now.at_once}
+        return now
 
-    at_once = 1
     if not course.passes and course.dual > 0:  # α = c may be all there is to find
         course.passes = 1
         yield iterate(np.inf, 0.0, len(live), improving=True)
     while course.visited < PASSES * len(live):
-        playing, visits = descent.go_on(1 if problem.hard else at_once)
+        playing, visits = descent.go_on(1 if problem.hard else at.at_once)
         hopeless = problem.hard and course.passes % 64 == 0 and problem.hulls_seem_to_meet(at.alpha, at.w)
         seen = course.dual + course.gap, course.near, playing
         yield (now := iterate(*seen, visits=visits, inseparable=hopeless, improving=True))
-        at_once = now.at_once
+        at.at_once = now.at_once
     if resumed and course.passes == resumed:  # it had come to its end: once more where it ended
         yield iterate(np.inf, np.inf, len(live))
 
@@ -173,13 +176,14 @@ class _AtHand(_Descent):
             at.active,
             int(at.actives[0]),
             problem.live,
+            problem.hard,
             self.shift,
             at.slow,
             at.course,
             HABITS,
             self.many,
             passes,
-            int(RETURN_TO_PYTHON / a_visit),
+            int(UNSEEN / a_visit),
             self.seed,
             rows.threads,
             self.apart,

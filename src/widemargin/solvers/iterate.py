@@ -1,4 +1,4 @@
-"""What a solver begins with and what it hands over after each iteration."""
+"""What a solver begins with and what it hands over after an iteration, or several short ones."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class _Play:
         return values if self.near is None else values[self.near]
 
     def all_alpha(self, alpha: Floats) -> Floats:
-        """α of all rows, given those in play."""
+        """α of all rows, given those in play: the same array, or one that the next call changes."""
         if self.near is None:
             return alpha
         self.alpha[self.near] = alpha
@@ -80,11 +80,11 @@ class _Play:
 
     def narrowed(self, margins: Floats, alpha: Floats, moved: float) -> _Play:
         """The rows that should be in play from here, given all margins and α; they may be the same."""
-        reach = REACH * moved
-        near = ((alpha > 0) | (margins < 1 + reach)) & ((alpha < self.whole.c) | (margins > 1 - reach))
+        c, reach = self.whole.c, REACH * moved
+        near = ((alpha > 0) | (margins < 1 + reach)) & ((alpha < c) | (margins > 1 - reach)) & (c > 0)
         count = np.count_nonzero(near)
         missing = self.near is not None and bool((near & ~self.near).any())
-        if count <= FEW * len(near) and (missing or 2 * count <= self.problem.rows.n):
+        if 0 < count <= FEW * len(near) and (missing or 2 * count <= self.problem.rows.n):
             return _Play(self.whole, self.seed, alpha.copy(), near)
         return _Play(self.whole, self.seed, alpha) if missing else self
 
@@ -100,6 +100,7 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
     if start is not None:
         b, centre, tau = start.b if problem.fit_intercept else 0.0, np.clip(start.alpha, 0.0, problem.c), WARM
         w = problem.weights(centre)
+    at_hand = len(problem.rows.parts) == 1  # rows that come part by part are too many to copy some
     play, m = _Play(problem, seed, centre), problem.margins(w, b)
     alpha, other, dm, before = np.empty_like(m), np.empty_like(m), np.zeros_like(m), m.copy()
 
@@ -119,7 +120,7 @@ def proximal_newton(problem: Problem, *, tol: float, seed: int = 0, start: Start
         yield Iterate(w, b, play.all_alpha(alpha), *shown)
         if rest <= INEXACT * corner:
             tau *= SHARPER
-            if sums.free <= FEW * problem.rows.n:
+            if at_hand and sums.free <= FEW * problem.rows.n:
                 margins = m if play.near is None else problem.margins(w, b)
                 moved, whole, last = float(np.abs(margins - before).max()), play.all_alpha(alpha), play
                 play, before = play.narrowed(margins, whole, moved), margins.copy()
