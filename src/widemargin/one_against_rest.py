@@ -87,7 +87,8 @@ class OneAgainstRest:
             return np.where(strength > 0, np.inf, 0.0) if np.isfinite(LOSSES[self.loss].kink) else strength
         with np.errstate(over="ignore"):
             strength *= self.C
-        if not np.isfinite(strength).all():
+            total = float(strength.sum())
+        if not np.isfinite(total):
             raise ValueError(f"C={self.C:g} times the weights is too large a number; use a smaller C, or C=inf")
         return strength
 

@@ -214,7 +214,9 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
             hopeless = problem.hard and iteration % 8 == 0 and problem.hulls_seem_to_meet(alpha, implied)
             yield Iterate(at.w, at.b, alpha, *progress.seen, np.inf, n, iteration, inseparable=hopeless)
 
-        system.weigh(problem.widen(1 / (at.s / at.alpha + at.xi / at.room)))
+        with np.errstate(over="ignore"):  # a row whose α has reached its bound weighs nothing
+            weights = 1 / (at.s / at.alpha + at.xi / at.room)
+        system.weigh(problem.widen(weights))
         residual = at.w - implied, balance
         step = _step(problem, system, at, residual, np.zeros_like(y), np.zeros_like(y))
         target = mu * (at.products(_longest(at, step), step) / pairs / mu) ** 3
