@@ -463,6 +463,15 @@ def test_lengths_that_wrap_around_are_refused(tmp_path):
         _ = store.open_store(tmp_path / "s").X.X
 
 
+@pytest.mark.parametrize("solver", ["dual_cd", "proximal_newton"])
+def test_rows_in_parts_are_never_there_as_a_whole(stored, solver):
+    """Nor are some of them copied where most lie far from the margin."""
+    _, _, found = stored
+    problem = Problem(found.X.divided(True), found.y.astype(float), np.full(found.X.n, 0.1), LOSSES["hinge"])
+    fit(problem, solver=solver, tol=1e-6, max_iter=40)
+    assert "X" not in vars(problem.rows)
+
+
 def test_the_proof_of_rows_in_parts_is_that_of_its_points(stored):
     """What one walk found on the way is what `certify` finds in a walk for each of them."""
     _, _, found = stored
