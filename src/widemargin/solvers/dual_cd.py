@@ -65,6 +65,7 @@ UNEVEN = 0.1
 PASSES = 3000
 
 
+#: Those that the kernel goes by, for rows that are at hand and for rows that come part by part.
 HABITS, IN_PARTS = (_core.Habits(BOLD, SHY, ROUGH, RETURN, SLOW, near, AGAIN) for near in (NEAR, 1.0))
 
 
