@@ -39,7 +39,7 @@ def matrix(request):
 
 
 def test_products_equal_numpy(matrix):
-    """Xw, Xᵀv, ‖x‖², Σ vx² and XXᵀ of every storage equal NumPy's."""
+    """Xw, Xᵀv, all of it and by the sign of v, ‖x‖², Σ vx² and XXᵀ of every storage equal NumPy's."""
     rng = np.random.default_rng(1)
     w, v = rng.standard_normal(matrix.shape[1]), rng.standard_normal(matrix.shape[0])
     plain = next(storages(matrix))
@@ -49,6 +49,8 @@ def test_products_equal_numpy(matrix):
         assert (rows.n, rows.d) == matrix.shape
         assert_allclose(rows.scores(w), plain @ w, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.combine(v), plain.T @ v, rtol=1e-12, atol=1e-12)
+        by_sign = [plain.T @ np.maximum(v, 0), plain.T @ np.maximum(-v, 0)]
+        assert_allclose(rows.combine_by_sign(v), by_sign, rtol=1e-12, atol=1e-12)
         assert all(map(np.array_equal, rows.scores_and_combine(w, v), (rows.scores(w), rows.combine(v))))
         assert_allclose(rows.combine_squares(v), (plain**2).T @ v, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.square_norms, (plain**2).sum(axis=1), rtol=1e-12)

@@ -3,7 +3,7 @@
 import importlib
 import sys
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -258,6 +258,65 @@ def test_shards_give_the_same_bits_on_any_number_of_threads(loss, monkeypatch):
         assert fits[0].b == other.b
 
 
+def long_rows(storage):
+    """Noisy rows long enough to be cut in two, an empty one and one with all its entries on one side among them."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 2400)) * (rng.random((300, 2400)) < (1.0 if storage == "dense" else 0.4))
+    y = np.where(X[:, 0] - X[:, -1] + rng.standard_normal(300) > 0, 1.0, -1.0)
+    X[7] = 0
+    X[11, 3:] = 0
+    return (X if storage == "dense" else sp.csr_array(X)), y
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_halves_give_the_same_bits_on_any_number_of_threads(loss, storage):
+    """Long rows: one and two threads agree to the last bit, time and again."""
+    X, y = long_rows(storage)
+    one, *others = (
+        fit(make_problem(X, y, 1e-3, loss, threads=n), solver="dual_cd", tol=1e-8) for n in (1, 2, 2, 2, 2, 2)
+    )
+    assert one.certificate.relative_gap <= 1e-8
+    for other in others:
+        assert np.array_equal(one.w, other.w)
+        assert np.array_equal(one.alpha, other.alpha)
+        assert one.b == other.b
+        assert one.certificate == other.certificate
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_halves_take_the_steps_of_whole_rows(loss, storage, monkeypatch):
+    """Pass by pass the dual points equal those of rows that are not cut, but for the rounding of sums."""
+    X, y = long_rows(storage)
+    problem, module = make_problem(X, y, 1e-3, loss, threads=2), sys.modules["widemargin.solvers.dual_cd"]
+    monkeypatch.setattr(module, "MANY", 1)
+
+    def points():
+        return [one.alpha.copy() for one in islice(SOLVERS["dual_cd"].solve(problem, tol=1e-9, seed=0, start=None), 4)]
+
+    halves = points()
+    monkeypatch.setattr(module, "LONG", np.inf)
+    monkeypatch.setattr(module, "MANY", 1_000_000_000)
+    whole = points()
+    assert any(not np.array_equal(one, other) for one, other in zip(halves, whole, strict=True))  # they were cut
+    for one, other in zip(halves, whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_rows_whose_columns_do_not_ascend_are_not_cut():
+    """Two threads would meet in the same weights: the optimum, and the same bits, all the same."""
+    X, y = long_rows("sparse")
+    for i in range(X.shape[0]):
+        own = slice(X.indptr[i], X.indptr[i + 1])
+        X.indices[own], X.data[own] = X.indices[own][::-1].copy(), X.data[own][::-1].copy()
+    X.has_sorted_indices, X.has_canonical_format = False, True
+    one, other = (fit(make_problem(X, y, 1e-3, threads=n), solver="dual_cd", tol=1e-8) for n in (1, 2))
+    assert not Rows(X).ascending
+    assert one.certificate.relative_gap <= 1e-8
+    assert np.array_equal(one.alpha, other.alpha)
+
+
 @pytest.mark.parametrize(("solver", "loss"), [("proximal_newton", "hinge"), ("interior_point", "logistic")])
 def test_newton_steps_give_the_same_bits_on_any_number_of_threads(solver, loss):
     """Walks over the rows, Gram matrices and the best bias: one, two and three threads agree to the last bit."""
@@ -403,31 +462,32 @@ def test_degenerate_rows(solver, loss):
                 assert found.relative_gap <= 1e-6
 
 
-@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6, 1e40, 1e120])
-def test_logistic_descent_sets_out_from_the_best_multiple_of_c(C):
-    """The dual at α = ac is no higher for a little more or less of a; the first pass begins with its weights."""
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [1e-30, 1e-6, 1.0, 1e6, 1e40, 1e120])
+def test_logistic_descent_sets_out_from_the_mean_rows(C, fit_intercept):
+    """α is the same share of c for all rows of a class; no other two shares, a little larger or smaller, have a higher
+    dual. With a bias they are in balance. The weights are those of α, where one class is empty too.
+    """
     X, y = noisy(200, 5)
-    problem = make_problem(X, y, C, "logistic", fit_intercept=False)
+    problem = replace(make_problem(X, y, C, "logistic", fit_intercept), c=C * np.random.default_rng(0).random(len(y)))
     module = importlib.import_module("widemargin.solvers.dual_cd")
     at = module._cold(problem, 1e-3)
-    np.testing.assert_allclose(at.w, problem.weights(at.alpha), rtol=1e-12, atol=1e-12 * np.abs(at.w).max())
-    best = problem.dual(at.alpha, at.w)
-    for near in (0.99 * at.alpha, np.minimum(1.01 * at.alpha, C)):
-        assert problem.dual(near, problem.weights(near)) <= best + 1e-12 * abs(best)
-
-
-@pytest.mark.parametrize("size", [1e-200, 1e-3, 1.0, 1e10, 1e100, 1e200])
-def test_the_best_multiple_is_the_root_of_its_equation(size):
-    """u(1 + eᵘ) = q to the last digits, in logarithms, and no number overflows on the way."""
-    module = importlib.import_module("widemargin.solvers.dual_cd")
-    share = module._best_share(np.array([0.0, 3 * size, -4 * size]), 2.0)
-    assert 0 <= share <= 0.5
-    if share > 0:
-        u = np.log1p(-share) - np.log(share)  # a = 1/(1 + eᵘ)
-        if u > 1e-6:
-            assert np.log(u) + np.logaddexp(0, u) == pytest.approx(
-                2 * np.log(5 * size) - np.log(2.0), rel=1e-9, abs=1e-9
-            )
+    np.testing.assert_allclose(at.w, problem.weights(at.alpha), rtol=1e-9, atol=1e-12 * np.abs(at.w).max())
+    assert np.isfinite(at.course.b)
+    shares = at.alpha / problem.c
+    for sign in (1, -1):
+        assert np.ptp(shares[y == sign]) <= 1e-12
+    total = problem.c.sum()
+    if fit_intercept:
+        assert abs(at.alpha @ y) <= 1e-2 * at.alpha.sum() + 1e-12 * total
+    elif C <= 1e6:  # beyond it may set out from 0
+        best = problem.dual(at.alpha, at.w)
+        for up, down in product((0.97, 1.0, 1.03), repeat=2):
+            near = np.minimum(at.alpha * np.where(y > 0, up, down), problem.c)
+            assert problem.dual(near, problem.weights(near)) <= best + 1e-9 * abs(best)
+    alone = module._cold(replace(problem, c=np.where(y > 0, problem.c, 0.0)), 1e-3)
+    assert np.isfinite(alone.w).all()
+    assert not alone.alpha[y < 0].any()
 
 
 @pytest.mark.parametrize("spread", [5, 8])

@@ -138,6 +138,15 @@ auto combine(const Rows& rows, Vector v, int threads) {
     return result;
 }
 
+auto combine_by_sign(const Rows& rows, Vector v, int threads) {
+    need(v.size(), rows.n(), "v");
+    double* out;
+    auto result = fresh(out, 2, rows.d());
+    nb::gil_scoped_release release;
+    rows.visit([&](const auto& x) { wm::combine_by_sign(x, v.data(), out, threads); });
+    return result;
+}
+
 auto combine_squares(const Rows& rows, Vector v, int threads) {
     need(v.size(), rows.n(), "v");
     double* out;
@@ -194,6 +203,15 @@ wm::DualCd numbers_of_descent(const Rows& rows, Vector y, Vector c, Vector norms
     pass.inverse_rho = inverse_rho, pass.active = active.data(), pass.actives = actives, pass.shift = shift;
     pass.slow = slow.data(), pass.threads = threads, pass.apart = apart;
     return pass;
+}
+
+// Lets descent go through rows in two halves, if their storage can be cut; their columns must ascend.
+bool cut(wm::Workspace& work, const Rows& rows, int threads) {
+    nb::gil_scoped_release release;
+    rows.visit([&](const auto& x) {
+        if constexpr (wm::can_be_cut<std::decay_t<decltype(x)>>) work.cut = wm::cut_in_two(x, threads);
+    });
+    return work.cut.has_value();
 }
 
 nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
@@ -355,6 +373,12 @@ double inner(Vector a, Vector b) {
     need(b.size(), static_cast<Index>(a.size()), "b");
     nb::gil_scoped_release release;
     return wm::inner(a.data(), b.data(), static_cast<Index>(a.size()));
+}
+
+double distance(Vector a, Vector b) {
+    need(b.size(), static_cast<Index>(a.size()), "b");
+    nb::gil_scoped_release release;
+    return wm::distance(a.data(), b.data(), static_cast<Index>(a.size()));
 }
 
 double losses(const std::string& loss, Vector m, Vector c, int threads) {
@@ -677,7 +701,7 @@ NB_MODULE(MODULE_NAME, m) {
         .def_prop_ro("n", &Rows::n)
         .def_prop_ro("d", &Rows::d)
         .def_prop_ro("nonzeros", &Rows::nonzeros);
-    nb::class_<wm::Workspace>(m, "Workspace").def(nb::init<>());
+    nb::class_<wm::Workspace>(m, "Workspace").def(nb::init<>()).def("cut", &cut, "rows"_a, "threads"_a);
     m.def("dense_rows", &dense_rows<float>, nb::arg("x").noconvert());
     m.def("dense_rows", &dense_rows<double>, nb::arg("x").noconvert());
     const auto bind_csr = [&]<class T, class I>(T, I) {
@@ -711,6 +735,7 @@ NB_MODULE(MODULE_NAME, m) {
 
     m.def("scores", &scores, "rows"_a, "w"_a, "threads"_a);
     m.def("combine", &combine, "rows"_a, "v"_a, "threads"_a);
+    m.def("combine_by_sign", &combine_by_sign, "rows"_a, "v"_a, "threads"_a);
     m.def("combine_squares", &combine_squares, "rows"_a, "v"_a, "threads"_a);
     m.def("square_norms", &square_norms, "rows"_a, "threads"_a);
     m.def("gram", &gram, "rows"_a, "weight"_a, "shift"_a.none(), "border"_a, "threads"_a);
@@ -736,6 +761,7 @@ NB_MODULE(MODULE_NAME, m) {
         .def("solution", &LaneDescent::solution, "lane"_a);
     m.def("best_bias_of_lines", &best_bias_of_lines, "scores"_a, "y"_a, "c"_a, "kink"_a, "flat"_a);
     m.def("inner", &inner, "a"_a, "b"_a);
+    m.def("distance", &distance, "a"_a, "b"_a);
     m.def("losses", &losses, "loss"_a, "m"_a, "c"_a, "threads"_a);
     m.def("conjugates", &conjugates, "loss"_a, "alpha"_a, "c"_a, "threads"_a);
     m.def("facts_of_rows", &facts_of_rows, "loss"_a, "m"_a, "alpha"_a, "y"_a, "c"_a, "norms"_a, "w_size"_a,

@@ -6,6 +6,7 @@ solver is imported here, and no solver imports this: what it says depends only o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from widemargin import _core
 from widemargin.data.labels import text_of
-from widemargin.problem import Problem
+from widemargin.problem import Problem, inner
 
 Floats = NDArray[np.float64]
 
@@ -131,7 +132,7 @@ def certify(
     alpha = problem.feasible(alpha, margins)
     if implied is None or not np.array_equal(alpha, given):
         implied = problem.weights(alpha)
-    sizes = float(np.linalg.norm(w)), float(np.linalg.norm(implied))
+    sizes = math.sqrt(inner(w, w)), math.sqrt(inner(implied, implied))
     support, tiny = np.empty(len(alpha), np.uint8), AT_BOUND * max(float(alpha.max()), -float(alpha.min()))
     counts, worst, slack, violations, misclassified, right, rounding = _core.facts_of_rows(
         problem.loss.name,
@@ -159,7 +160,7 @@ def certify(
             violations=violations,
             misclassified=misclassified,
             right=right,
-            stationarity=_stationarity(problem, w, implied),
+            stationarity=_stationarity(problem, w, implied, *sizes),
             width=float(np.divide(2.0, sizes[0])),
             rows=len(live),
             alpha=alpha,
@@ -167,12 +168,11 @@ def certify(
         )
 
 
-def _stationarity(problem: Problem, w: Floats, implied: Floats) -> float:
+def _stationarity(problem: Problem, w: Floats, implied: Floats, size: float, implied_size: float) -> float:
     """‖w − Σ αᵢyᵢxᵢ‖ / ‖w‖; without the penalty, how far the sum is from 0."""
     if not problem.penalised:
-        return float(np.linalg.norm(implied))
-    norm = float(np.linalg.norm(w))
-    return float(np.linalg.norm(w - implied)) / norm if norm else float(implied.any())
+        return implied_size
+    return _core.distance(w, implied) / size if size else float(implied.any())
 
 
 def _rounding_of_penalty(problem: Problem, primal: float, size: float, implied_size: float) -> float:

@@ -144,16 +144,23 @@ struct Logistic {
         return (a > 0 ? a * std::log(a) : 0.0) + (a < 1 ? (1 - a) * std::log1p(-a) : 0.0);
     }
 
-    // log(α/(c − α)). Rounding may put α on an end of its range, where this would be infinite.
-    static double log_odds(double alpha, double c) {
+    // The smaller of α and c − α over the larger. Rounding may put α on an end of its range, where its logarithm would be
+    // infinite.
+    static double odds(double alpha, double c) {
         constexpr double tiny = 1e-300, eps = 1e-16;
-        return std::log(std::max(alpha / c, tiny) / std::max((c - alpha) / c, eps));
+        return alpha <= c - alpha ? std::max(alpha / (c - alpha), tiny) : std::max((c - alpha) / alpha, eps);
     }
 
-    // With a the smaller of the two shares: a log(a/(1−a)) + log(1−a).
+    // log(α/(c − α)).
+    static double log_odds(double alpha, double c) {
+        const double log = std::log(odds(alpha, c));
+        return alpha <= c - alpha ? log : -log;
+    }
+
+    // a log r − log(1 + r), where a is the smaller of the two shares and r = a/(1 − a).
     static double conjugate_of_row(double alpha, double c) {
-        const double odds = log_odds(alpha, c), less = std::min(alpha, c - alpha);
-        return less * -std::abs(odds) + c * std::log1p(-less / c);
+        const double r = odds(alpha, c);
+        return std::min(alpha, c - alpha) * std::log(r) - c * log1p_up_to_one(r);
     }
 
     static double gradient(double alpha, double m, double c) { return m + log_odds(alpha, c); }

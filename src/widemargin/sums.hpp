@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "data/rows.hpp"
 #include "losses.hpp"
@@ -13,11 +14,12 @@
 
 namespace widemargin {
 
+inline constexpr Index stretch = 512;  // rows in a short sum, at most
+
 // The sum of what of_stretch(begin, end) returns for short stretches of n rows.
 template <class OfStretch>
 auto sum_of_stretches(Index n, int threads, OfStretch of_stretch) {
     constexpr int pieces = 16;
-    constexpr Index stretch = 512;
     std::array<decltype(of_stretch(0, 0)), pieces> parts{};
     run_pieces(pieces, threads, [&](int piece) {
         auto& part = parts[static_cast<std::size_t>(piece)];
@@ -37,6 +39,16 @@ inline double inner(const double* a, const double* b, Index n) {
         for (Index i = begin; i < end; ++i) sum += a[i] * b[i];
         return sum;
     });
+}
+
+// ‖a − b‖.
+inline double distance(const double* a, const double* b, Index n) {
+    return std::sqrt(sum_of_stretches(n, 1, [&](Index begin, Index end) {
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Index i = begin; i < end; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+        return sum;
+    }));
 }
 
 // Σ cφ(m); a row of strength 0 is none, whatever its margin.

@@ -209,9 +209,9 @@ class _Loop:
             self.best = found
         else:
             self.best = self._better(found, self.best)
-        if self.best is found:
-            self.best.w = w.copy()
         if self.best.certificate.relative_gap > self.tol:
+            if self.best is found:
+                self.best.w = w.copy()  # the solver goes on
             return False
         self.raise_if_separable()
         return True
@@ -302,5 +302,5 @@ def _rank(certificate: Certificate) -> tuple[float, float]:
 
 def _warm(problem: Problem, start: Start) -> Iterate:
     alpha = problem.feasible(start.alpha)
-    w = problem.weights(alpha) if start.w is None else start.w
+    w = problem.weights(alpha) if start.w is None else start.w.copy()
     return Iterate(w, start.b, alpha, np.inf, -np.inf, 0.0, problem.rows.n, start.iterations)

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -157,36 +158,55 @@ template <class Rows>
         if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
 }
 
-// out = the sum of what add(begin, end, sum) adds for each block of rows, of which those with v ≠ 0 count. The number of
-// partial sums depends on the data alone, so the result does not depend on the threads.
+// out = the sum of what add(begin, end, sum) adds for each block of rows, of which those with v ≠ 0 count; `size` numbers.
+// How many partial sums there are depends on the data alone, so the result does not depend on the threads.
 template <class Rows, class Add>
-void sum_of_blocks(const Rows& rows, const double* v, double* out, int threads, Add add) {
+void sum_of_blocks(const Rows& rows, const double* v, double* out, Index size, int threads, Add add) {
+    constexpr Index most = 8, chunk = 4096;
     Index used = 0;
     for (Index i = 0; i < rows.n; ++i) used += v[i] != 0 ? nonzeros_of(rows, i) : 0;
-    const int pieces = static_cast<int>(std::clamp<Index>(used / (8 * rows.d + 1), 1, 8));
-    const auto d = static_cast<std::size_t>(rows.d);
-    std::vector<double> partial(d * static_cast<std::size_t>(pieces - 1));
-    std::fill(out, out + d, 0.0);
+    const auto pieces = static_cast<int>(std::clamp<Index>(used / (8 * size + 1), used > 4 * size ? 2 : 1, most));
+    const auto partial = std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(size * (pieces - 1)));
     run_pieces(pieces, threads, [&](int piece) {
-        double* sum = piece == 0 ? out : partial.data() + d * static_cast<std::size_t>(piece - 1);
+        double* sum = piece == 0 ? out : partial.get() + size * (piece - 1);
+        std::fill_n(sum, size, 0.0);
         const Index end = rows.n * (piece + 1) / pieces;
         for (Index begin = rows.n * piece / pieces; begin < end; begin += block_rows)
             add(begin, std::min(end, begin + block_rows), sum);
     });
-    for (int piece = 1; piece < pieces; ++piece)
-        for (std::size_t j = 0; j < d; ++j) out[j] += partial[d * static_cast<std::size_t>(piece - 1) + j];
+    if (pieces == 1) return;
+    run_pieces(static_cast<int>((size + chunk - 1) / chunk), threads, [&](int part) {
+        const Index begin = part * chunk, end = std::min(size, begin + chunk);
+        for (int piece = 1; piece < pieces; ++piece) {
+            const double* more = partial.get() + size * (piece - 1);
+            for (Index j = begin; j < end; ++j) out[j] += more[j];
+        }
+    });
 }
 
 // out = Xᵀv.
 template <class Rows>
 void combine(const Rows& rows, const double* v, double* out, int threads) {
-    sum_of_blocks(rows, v, out, threads, [&](Index begin, Index end, double* sum) { combine_block(rows, begin, end, v, sum); });
+    sum_of_blocks(rows, v, out, rows.d, threads,
+                  [&](Index begin, Index end, double* sum) { combine_block(rows, begin, end, v, sum); });
+}
+
+// out = Xᵀmax(v, 0) and, behind it, Xᵀmax(−v, 0).
+template <class Rows>
+void combine_by_sign(const Rows& rows, const double* v, double* out, int threads) {
+    std::vector<double> above(v, v + rows.n), below(v, v + rows.n);
+    for (double& value : above) value = std::max(value, 0.0);
+    for (double& value : below) value = std::max(-value, 0.0);
+    sum_of_blocks(rows, v, out, 2 * rows.d, threads, [&](Index begin, Index end, double* sum) {
+        combine_block(rows, begin, end, above.data(), sum);
+        combine_block(rows, begin, end, below.data(), sum + rows.d);
+    });
 }
 
 // out[j] = Σ v[i] xᵢⱼ².
 template <class Rows>
 void combine_squares(const Rows& rows, const double* v, double* out, int threads) {
-    sum_of_blocks(rows, v, out, threads,
+    sum_of_blocks(rows, v, out, rows.d, threads,
                   [&](Index begin, Index end, double* sum) { combine_squares_of_block(rows, begin, end, v, sum); });
 }
 

@@ -136,13 +136,15 @@ struct Strided {
     }
 };
 
-// Compressed sparse rows with indices of 32 or 64 bits, in any order within a row, none twice.
+// Compressed sparse rows with indices of 32 or 64 bits, in any order within a row, none twice. Row i is from starts[i] to
+// ends[i].
 template <class T, class I>
 struct Csr {
     const T* x;
     const I* columns;
     const I* starts;
     Index n, d, lines = lines_of<T>(starts[n], n), column_lines = lines_of<I>(starts[n], n);
+    const I* ends = starts + 1;
 
     double dot(Index i, const double* w) const {
         return sum<double>(i, [&](Index j, double value) { return w[j] * value; });
@@ -154,13 +156,13 @@ struct Csr {
 
     template <class Sum, class Term>
     [[gnu::always_inline]] Sum sum(Index i, Term term) const {
-        return sum_of_four<Sum>(starts[i], starts[i + 1], [&](Index k) { return term(columns[k], static_cast<double>(x[k])); });
+        return sum_of_four<Sum>(starts[i], ends[i], [&](Index k) { return term(columns[k], static_cast<double>(x[k])); });
     }
 
     // Four at a time: no column comes twice, so what is read need not wait for what is written.
     void add(Index i, double scale, double* w) const {
         Index k = starts[i];
-        const Index end = starts[i + 1];
+        const Index end = ends[i];
         for (; k + 4 <= end; k += 4) {
             double sums[4];
             for (Index j = 0; j < 4; ++j) sums[j] = w[columns[k + j]] + scale * static_cast<double>(x[k + j]);
@@ -181,7 +183,7 @@ struct Csr {
 
     template <class Visit>
     void each(Index i, Visit visit, Index from = 0) const {
-        for (Index k = starts[i] + from, end = starts[i + 1]; k < end; ++k) visit(columns[k], static_cast<double>(x[k]));
+        for (Index k = starts[i] + from, end = ends[i]; k < end; ++k) visit(columns[k], static_cast<double>(x[k]));
     }
 };
 
@@ -200,9 +202,11 @@ struct Blocks {
     }
 };
 
-// Visits all positions; brings closer what belongs to each, and then its row, some visits before its own.
+// Visits the positions of the visits `from` … `to` − 1; brings closer what belongs to each, and then its row, some visits
+// before its own.
 template <class Numbers, class Row, class Visit>
-[[gnu::always_inline]] inline void walk_ahead(const Blocks& blocks, Numbers fetch_numbers, Row fetch_row, Visit visit) {
+[[gnu::always_inline]] inline void walk_ahead(const Blocks& blocks, Index from, Index to, Numbers fetch_numbers, Row fetch_row,
+                                              Visit visit) {
     constexpr Index of_list = 20, of_numbers = 10, of_row = 5;
     const Index last = blocks.last(), count = blocks.count;
     const auto ahead = [&](Index at, auto fetch) __attribute__((always_inline)) {
@@ -210,11 +214,11 @@ template <class Numbers, class Row, class Visit>
         if (const Index position = blocks.position(at); position < count) fetch(position);
     };
     const auto fetch_list = [&](Index position) __attribute__((always_inline)) { __builtin_prefetch(blocks.list + position); };
-    for (Index at = blocks.first(); at < last; ++at) {
+    for (Index at = from; at < to; ++at) {
         ahead(at + of_list, fetch_list);
         ahead(at + of_numbers, fetch_numbers);
         ahead(at + of_row, fetch_row);
-        ahead(at, visit);
+        if (const Index position = blocks.position(at); position < count) visit(position, at);
     }
 }
 

@@ -22,6 +22,9 @@ class Rows:
     bits do not depend on `threads`.
     """
 
+    #: Whether columns ascend within each row.
+    ascending = True
+
     @property
     def rough(self) -> bool:
         """Whether walks over them may be rough."""
@@ -34,11 +37,11 @@ class Rows:
                 self.X = X = X.copy()
             self.core = _core.dense_rows(X)
         else:
-            columns, starts, ascending = _checked(X, threads)
-            if not ascending and not X.has_canonical_format:  # an entry in two parts would make a wrong norm
+            columns, starts, self.ascending = _checked(X, threads)
+            if not self.ascending and not X.has_canonical_format:  # an entry in two parts would make a wrong norm
                 self.X = X = X.copy()
                 X.sum_duplicates()
-                columns, starts, _ = _checked(X, threads)
+                columns, starts, self.ascending = _checked(X, threads)
             self.core = _core.csr_rows(X.data, columns, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
         self.threads = _worth(threads, self.nonzeros)
@@ -71,6 +74,10 @@ class Rows:
     def combine(self, v: Floats) -> Floats:
         """Xᵀv."""
         return _core.combine(self.core, v, self.threads)
+
+    def combine_by_sign(self, v: Floats) -> Floats:
+        """Xᵀmax(v, 0) and Xᵀmax(−v, 0)."""
+        return _core.combine_by_sign(self.core, v, self.threads)
 
     def scores_and_combine(self, w: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Xw and Xᵀv, in one walk over rows that are not all at hand."""

@@ -200,6 +200,13 @@ class StoredRows(Rows):
             total += part.combine(v[self.parts[k]])
         return total
 
+    def combine_by_sign(self, v: Floats) -> Floats:
+        """Xᵀmax(v, 0) and Xᵀmax(−v, 0)."""
+        total = np.zeros((2, self.d))
+        for here, part in self._all():
+            total += part.combine_by_sign(v[here])
+        return total
+
     def scores_and_combine(self, w: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Xw and Xᵀv."""
         scores, total = np.empty(self.n), np.zeros(self.d)

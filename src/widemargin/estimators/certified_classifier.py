@@ -114,7 +114,7 @@ class CertifiedClassifier(LinearClassifier):
     def _keep(self, fits: list[training.Fit], problems: list[Problem], classes: NDArray[Any]) -> None:
         interrupted = any(fit.interrupted for fit in fits)
         self.classes_ = classes
-        self.coef_ = np.array([fit.w for fit in fits])
+        self.coef_ = fits[0].w[np.newaxis] if len(fits) == 1 else np.array([fit.w for fit in fits])
         self.intercept_ = np.array([fit.b for fit in fits])
         self.n_iter_ = max(fit.iterations for fit in fits)
         signed = np.array([fit.alpha * problem.y for fit, problem in zip(fits, problems, strict=True)])

@@ -5,10 +5,12 @@
 // rows are scored with b + s/ρ and step against ‖xᵢ‖² + 1/ρ; between passes the caller moves b by s/ρ.
 //
 // Rows are visited in shuffled blocks of neighbours: in memory order within a block, since a random order of rows costs
-// three times as much per non-zero and converges no faster. A pass over much data is cut into two shards, which run side
-// by side, each on weights and s of its own, and are merged several times per pass: all their steps together, scaled by
-// the γ between ½ and 1 that is best for the dual. ½ is the mean of the shards' points, which cannot be worse than where
-// they began. Shards are part of the algorithm; threads are not: the result depends on the shards alone.
+// three times as much per non-zero and converges no faster. Two threads share a pass over much data in one of two ways.
+// Long rows are cut in two halves, and both threads go through all of them in step (tandem.hpp). Of short ones there are
+// two shards, which run side by side, each on weights and s of its own, and are merged several times per pass: all their
+// steps together, scaled by the γ between ½ and 1 that is best for the dual. ½ is the mean of the shards' points, which
+// cannot be worse than where they began. Halves and shards are part of the algorithm; threads are not: the result depends
+// on the data alone.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +20,16 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <vector>
 
+#include "../data/halves.hpp"
 #include "../data/rows.hpp"
 #include "../losses.hpp"
 #include "../sums.hpp"
 #include "../threads.hpp"
 #include "shuffle.hpp"
+#include "tandem.hpp"
 
 namespace widemargin {
 
@@ -42,15 +47,17 @@ struct DualCd {
     double focus;                       // and, if > 0, all that have a smaller gradient or are where they want to be
     unsigned char* slow;                // whether the gradient was at least `slow_from`
     double slow_from;
-    bool split;  // into two shards
+    bool split;  // into two shards or, if rows are cut in two, halves
     int threads;
     Index apart;  // rows that a shard visits between merges, unless that would be too many merges in a pass
 };
 
-// Memory for the shards' weights that one pass leaves to the next: fresh memory costs more than much of what is computed
-// in it.
+// What one pass leaves to the next: where rows are cut in two, if they are, and memory for the shards' weights, as fresh
+// memory costs more than much of what is computed in it.
 class Workspace {
    public:
+    std::optional<Cut> cut;
+
     double* of(Index count) {
         if (count > size) {
             numbers.reset();
@@ -82,13 +89,56 @@ struct Changes {
     double slope = 0, conjugate = 0;  // of Σ cφ*(−α/c): the first-order and the whole change
 };
 
+// The margin of a row, given w·x, and the α to go to.
+struct Move {
+    double m, next;
+};
+
+template <class Loss>
+[[gnu::always_inline]] inline Move move_of(const DualCd& pass, Index i, double alpha, double score, double s) {
+    const double m = pass.y[i] * (score + pass.b + s * pass.inverse_rho);
+    return {m, Loss::step(alpha, m, pass.norms[i] + pass.inverse_rho, pass.c[i])};
+}
+
+// Not inlined: two threads that go in step must come to the same bits.
+template <class Loss>
+[[gnu::noinline]] Move move_in_step(const DualCd& pass, Index i, double alpha, double score, double s) {
+    return move_of<Loss>(pass, i, alpha, score, s);
+}
+
+// The halves of rows: this thread has one of them, and the other too unless another thread goes along in step.
+template <class Rows>
+struct Halves {
+    Half<Rows> one, other;
+    Tandem& tandem;
+    std::uint64_t turn = 0;
+    bool along = false;
+
+    double dot(Index i, const double* w) {
+        const double mine = one.dot(i, w);
+        return along ? tandem.sum(0, ++turn, mine) : mine + other.dot(i, w);
+    }
+    void add(Index i, double scale, double* w) {
+        one.add(i, scale, w);
+        if (!along) other.add(i, scale, w);
+    }
+    [[gnu::always_inline]] void fetch_start(Index i) const { one.rows.fetch_start(i), other.rows.fetch_start(i); }
+    [[gnu::always_inline]] void fetch(Index i) const {
+        one.rows.fetch(i);
+        if (!along) other.rows.fetch(i);
+    }
+};
+
 template <class Loss, class Rows>
-[[gnu::always_inline]] inline void visit(const Rows& rows, const DualCd& pass, Index position, double* w, double& s,
-                                         Sight& sight, Changes* changes) {
+[[gnu::always_inline]] inline void visit(Rows& rows, const DualCd& pass, Index position, double* w, double& s, Sight& sight,
+                                         Changes* changes) {
     const Index i = pass.active[position];
-    const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i];
-    const double m = y * (rows.dot(i, w) + pass.b + s * pass.inverse_rho);
-    const double next = Loss::step(alpha, m, pass.norms[i] + pass.inverse_rho, c), change = next - alpha;
+    const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i], score = rows.dot(i, w);
+    const auto [m, next] = [&] {
+        if constexpr (requires { rows.tandem; }) return move_in_step<Loss>(pass, i, alpha, score, s);
+        else return move_of<Loss>(pass, i, alpha, score, s);
+    }();
+    const double change = next - alpha;
     sight.gap += (c < inf ? c * quick_shape<Loss>(m).value : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
     if constexpr (Loss::shrinks) {
         const double g = Loss::gradient(alpha, m, c);
@@ -113,6 +163,20 @@ template <class Loss, class Rows>
     rows.add(i, change * y, w);
 }
 
+template <class Rows, class Visit>
+[[gnu::always_inline]] inline void walk_rows(const Rows& rows, const DualCd& pass, const Blocks& blocks, Index from, Index to,
+                                             Visit visit) {
+    walk_ahead(
+        blocks, from, to,
+        [&](Index position) __attribute__((always_inline)) {
+            const Index i = pass.active[position];
+            for (const double* numbers : {pass.y, pass.c, pass.norms, static_cast<const double*>(pass.alpha)})
+                __builtin_prefetch(numbers + i);
+            rows.fetch_start(i);
+        },
+        [&](Index position) __attribute__((always_inline)) { rows.fetch(pass.active[position]); }, visit);
+}
+
 // A function of its own: inlined into the threads' bodies, its loops would run out of registers.
 template <class Loss, class Rows>
 [[gnu::noinline]] void visit_blocks(const Rows rows, const DualCd pass, Index begin, Index end, double* w,
@@ -120,18 +184,58 @@ template <class Loss, class Rows>
     double s = shared_s;
     Sight sight = shared_sight;  // on this thread's own cache line until the end
     const Blocks blocks{pass.active, pass.order, begin, end, pass.actives, pass.shift};
-    walk_ahead(
-        blocks,
-        [&](Index position) __attribute__((always_inline)) {
-            const Index i = pass.active[position];
-            for (const double* numbers : {pass.y, pass.c, pass.norms, static_cast<const double*>(pass.alpha)})
-                __builtin_prefetch(numbers + i);
-            rows.fetch_start(i);
-        },
-        [&](Index position) __attribute__((always_inline)) { rows.fetch(pass.active[position]); },
-        [&](Index position) __attribute__((always_inline)) { visit<Loss>(rows, pass, position, w, s, sight, changes); });
+    walk_rows(rows, pass, blocks, blocks.first(), blocks.last(),
+              [&](Index position, Index) __attribute__((always_inline)) { visit<Loss>(rows, pass, position, w, s, sight, changes); });
     shared_s = s;
     shared_sight = sight;
+}
+
+// All rows in play, in two halves: the thread that leads, and keeps what is to be kept …
+template <class Loss, class Rows>
+[[gnu::noinline]] Sight lead(const Rows& rows, DualCd& pass, const Cut& cut, const Blocks& blocks, Tandem& tandem) {
+    Halves<Rows> halves{half_of(rows, cut, 0), half_of(rows, cut, 1), tandem};
+    Index stretch = -1;
+    double s = pass.s;
+    Sight sight;
+    walk_rows(halves, pass, blocks, blocks.first(), blocks.last(), [&](Index position, Index at) __attribute__((always_inline)) {
+        if (const Index now = at >> Tandem::stretch_bits; now != stretch) halves.along = tandem.begin(stretch = now, s);
+        visit<Loss>(halves, pass, position, pass.w, s, sight, nullptr);
+    });
+    tandem.end();
+    pass.s = s;
+    return sight;
+}
+
+// … and the one that goes along where it can, and does nothing but its half of the work.
+template <class Loss, class Rows>
+[[gnu::noinline]] void go_along(const Rows& rows, const DualCd& pass, const Cut& cut, const Blocks& blocks, Tandem& tandem) {
+    const Half<Rows> half = half_of(rows, cut, 1);
+    std::uint64_t turn = 0;
+    double s = 0;
+    for (Index stretch = -1; (stretch = tandem.next(stretch, s)) != Tandem::never;) {
+        const Index from = stretch << Tandem::stretch_bits, to = (stretch + 1) << Tandem::stretch_bits;
+        walk_rows(half.rows, pass, blocks, from, std::min(to, blocks.last()), [&](Index position, Index) {
+            const Index i = pass.active[position];
+            const double alpha = pass.alpha[i], score = tandem.sum(1, ++turn, half.dot(i, pass.w));
+            const double change = move_in_step<Loss>(pass, i, alpha, score, s).next - alpha;
+            if (change == 0) return;
+            s += change * pass.y[i];
+            half.add(i, change * pass.y[i], pass.w);
+        });
+    }
+}
+
+template <class Loss, class Rows>
+Sight visit_in_halves(const Rows& rows, DualCd& pass, const Cut& cut) {
+    const Blocks blocks{pass.active, pass.order, 0, pass.blocks, pass.actives, pass.shift};
+    Team team(std::min(pass.threads, 2));
+    Tandem tandem;
+    Sight sight;
+    team.run([&](int thread) {
+        if (thread == 0) sight = lead<Loss>(rows, pass, cut, blocks, tandem);
+        else go_along<Loss>(rows, pass, cut, blocks, tandem);
+    });
+    return sight;
 }
 
 // One of two shards: its own w and s, what it saw and what it changed; on cache lines of its own.
@@ -230,6 +334,8 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
 
 template <class Loss, class Rows>
 Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
+    if constexpr (can_be_cut<Rows>)
+        if (pass.split && work.cut && work.cut->x == rows.x) return visit_in_halves<Loss>(rows, pass, *work.cut);
     if (pass.split) return visit_in_shards<Loss>(rows, pass, work);
     Sight sight;
     visit_blocks<Loss>(rows, pass, 0, pass.blocks, pass.w, pass.s, sight, nullptr);

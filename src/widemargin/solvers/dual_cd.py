@@ -36,6 +36,8 @@ BALANCE = 1 / 30
 BLOCK, BLOCKS = 32, 2000
 #: Data with more non-zeros in play than this is cut into two shards that run side by side.
 MANY = 60_000
+#: Rows are long, and cut in two halves instead, if a visit takes this many nanoseconds of a typical machine.
+LONG = 450
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
 MERGE, BETWEEN = 4, 10_000
 #: αᵢ at a bound is left out of the next passes if its gradient is beyond a share of the largest that the last one met:
@@ -61,6 +63,10 @@ UNSEEN = 2e6
 AMPLE, EVERY, SAMPLE = 4.0, 16, 512
 #: With a bias, not where the classes' strengths differ by more than this share.
 UNEVEN = 0.1
+#: The relative gap at which the mean rows of the classes are solved well enough, and the passes that may take.
+PRECISE, AT_MOST = 1e-6, 1000
+#: 1/ρ is so many times as large there: two rows do not mind. Shares of c smaller than the least are no better than 0.
+FIRM, LEAST = 30.0, 1e-20
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -158,13 +164,19 @@ class _Descent(ABC):
 class _AtHand(_Descent):
     """All rows are in memory: the kernel goes on by itself where passes are short."""
 
+    def __init__(self, problem: Problem, at: Memory, seed: int) -> None:
+        super().__init__(problem, at, seed)
+        rows = problem.rows
+        self.a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
+        if self.a_visit >= LONG and rows.ascending and self.work.cut(rows.core, rows.threads):
+            self.many = math.ceil(MANY * rows.n / rows.nonzeros)
+
     def all_play(self) -> None:
         self.at.active[:] = self.problem.live
         self.at.actives = np.array([len(self.problem.live)])
 
     def go_on(self, passes: int) -> tuple[int, int]:
         problem, at, rows = self.problem, self.at, self.problem.rows
-        a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
         playing, left, visits = _core.dual_cd_descend(
             problem.loss.name,
             rows.core,
@@ -184,7 +196,7 @@ class _AtHand(_Descent):
             HABITS,
             self.many,
             passes,
-            int(UNSEEN / a_visit),
+            int(UNSEEN / self.a_visit),
             self.seed,
             rows.threads,
             self.apart,
@@ -346,19 +358,45 @@ def _begin(problem: Problem, tol: float, alpha: Floats, w: Floats, b: float) -> 
 
 
 def _cold(problem: Problem, tol: float) -> Memory:
-    """α = 0, or the best multiple of c: where the loss keeps α away from both ends, or where that is c by far."""
-    n, b, total = problem.rows.n, problem.bias_of_nothing, float(problem.c.sum())
+    """α = 0, or c where of all its multiples that is the best by far.
+
+    Or what the mean rows of the classes suggest, where the loss keeps α away from both ends.
+    """
+    total = float(problem.c.sum())
     if problem.loss.smooth and np.isfinite(problem.loss.upper):
-        far = problem.weights_of_strengths
-        share = _best_share(far, total)
-        return _begin(problem, tol, share * problem.c, share * far, b)
-    if _guess_of_square(problem) * AMPLE < total:
+        at = _from_means(problem, tol)
+        if at is not None:
+            return at
+    elif _guess_of_square(problem) * AMPLE < total:
         far = problem.weights_of_strengths
         if inner(far, far) * AMPLE < total:
-            at = _begin(problem, tol, problem.c.copy(), far.copy(), b)
+            at = _begin(problem, tol, problem.c.copy(), far.copy(), problem.bias_of_nothing)
             at.course.dual = problem.dual(at.alpha, at.w)
             return at
-    return _begin(problem, tol, np.zeros(n), np.zeros(problem.rows.d), b)
+    return _begin(problem, tol, np.zeros(problem.rows.n), np.zeros(problem.rows.d), problem.bias_of_nothing)
+
+
+def _from_means(problem: Problem, tol: float) -> Memory | None:
+    """The solution of the problem of two rows, each the mean of a class and as strong as all of it."""
+    y, c = problem.y, problem.c
+    totals = np.array([float(c[y > 0].sum()), float(c[y < 0].sum())])
+    shares = np.divide(1.0, totals, out=np.zeros(2), where=totals > 0)
+    means = problem.rows.combine_by_sign(c * np.where(y > 0, shares[0], -shares[1]))
+    pair = Problem(_same_products(*means), np.array([1.0, -1.0]), totals, problem.loss, problem.fit_intercept)
+    at = _begin(pair, PRECISE, np.zeros(2), np.zeros(2), pair.bias_of_nothing)
+    descent = _AtHand(pair, at, 0)
+    descent.inverse_rho *= FIRM
+    descent.all_play()
+    descent.go_on(AT_MOST)
+    a, w = at.alpha * shares, at.alpha[0] * means[0] - at.alpha[1] * means[1]
+    return _begin(problem, tol, np.where(y > 0, a[0], a[1]) * c, w, at.course.b) if a.max() > LEAST else None
+
+
+def _same_products(one: Floats, other: Floats) -> Rows:
+    """Two rows of two numbers with the products that these have, with themselves and with each other."""
+    size, across = math.sqrt(inner(one, one)), inner(one, other)
+    along = across / size if size > 0 else 0.0
+    return Rows(np.array([[size, 0.0], [along, math.sqrt(max(inner(other, other) - along**2, 0.0))]]))
 
 
 def _guess_of_square(problem: Problem) -> float:
@@ -376,18 +414,3 @@ def _guess_of_square(problem: Problem) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         alone = inner(c * c, problem.norms)  # what the rows would make of it if they were at right angles
         return float(np.float64(inner(w, w) / share - (1 - share) * alone) / share)
-
-
-def _best_share(far: Floats, total: float) -> float:
-    """The a for which α = ac is best with the logistic loss, given w(c) and Σc.
-
-    It is 1/(1 + eᵘ) where u(1 + eᵘ) = q = ‖w(c)‖²/Σc: found by halves, in logarithms, as q may be any size.
-    """
-    largest = float(np.abs(far).max())
-    if not 0 < largest < np.inf:
-        return 0.5
-    log_q = 2 * math.log(largest) + math.log(inner(far / largest, far / largest)) - math.log(total)
-    low, high = 0.0, max(1.0, log_q)
-    while low < (u := (low + high) / 2) < high:
-        low, high = (low, u) if math.log(u) + np.logaddexp(0, u) > log_q else (u, high)
-    return float(np.exp(-np.logaddexp(0, high)))
