@@ -112,12 +112,7 @@ class _Share:
         if t < SHORT or (self.gap < np.inf and gap > LITTLE * self.gap):
             self.growth *= 4
         self.gap = gap
-        largest = float(weights.max())
-        if largest == 0:
-            return 1.0
-        relative = weights / largest
-        alike = float(relative.sum()) ** 2 / inner(relative, relative)  # rows of equal weight that would tell as much
-        return share_of_rows(self.problem, alike, self.growth)
+        return share_of_rows(self.problem, np.count_nonzero(weights), self.growth) if weights.any() else 1.0
 
 
 def _newton(
