@@ -73,7 +73,7 @@ struct Contiguous {
     const T* x;
     Index n, d, stride, lines = lines_of<T>(d, 1);
 
-    double dot(Index i, const double* w) const { return sum_of_products(w, x + i * stride, d); }
+    [[gnu::always_inline]] double dot(Index i, const double* w) const { return sum_of_products(w, x + i * stride, d); }
     double square(Index i) const { return sum_of_products(x + i * stride, x + i * stride, d); }
 
     template <class Sum, class Term>
@@ -105,7 +105,7 @@ struct Strided {
     const T* x;
     Index n, d, row_stride, column_stride;
 
-    double dot(Index i, const double* w) const {
+    [[gnu::always_inline]] double dot(Index i, const double* w) const {
         return sum<double>(i, [&](Index j, double value) { return w[j] * value; });
     }
 
@@ -146,7 +146,7 @@ struct Csr {
     Index n, d, lines = lines_of<T>(starts[n], n), column_lines = lines_of<I>(starts[n], n);
     const I* ends = starts + 1;
 
-    double dot(Index i, const double* w) const {
+    [[gnu::always_inline]] double dot(Index i, const double* w) const {
         return sum<double>(i, [&](Index j, double value) { return w[j] * value; });
     }
 
