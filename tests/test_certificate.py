@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -199,3 +201,12 @@ def test_mixed_strengths_are_refused():
     """A problem is hard or soft, not both."""
     with pytest.raises(ValueError, match="infinite"):
         make_problem([[1.0], [2.0]], [1, -1], [np.inf, 1.0])
+
+
+def test_a_dual_above_the_primal_proves_nothing():
+    """Weak duality: if it is broken by more than rounding, something is wrong with one of the two."""
+    X, y = noisy(50, 3)
+    proof = fit(make_problem(X, y), tol=1e-6).certificate
+    assert replace(proof, dual=proof.primal * (1 + 1e-15)).relative_gap < 1e-6
+    assert replace(proof, dual=proof.primal * 1.001).gap == np.inf
+    assert replace(proof, dual=proof.primal * 1.001).relative_gap == np.inf

@@ -181,3 +181,11 @@ def test_sigmoid_keeps_its_digits():
     t = np.array([-745.0, -40.0, -1e-8, 0.0, 30.0, 745.0])
     assert sigmoid(t) + sigmoid(-t) == pytest.approx(1, abs=1e-15)
     assert sigmoid(np.array([-40.0]))[0] == pytest.approx(np.exp(-40), rel=1e-14)
+
+
+@pytest.mark.parametrize("c", [1e-300, 1e-30, 1.0, 1e30, 1.7e308])
+def test_the_logistic_conjugate_is_exactly_0_at_both_ends(c):
+    """As its formula says: anything below would make a dual bound too high."""
+    ends = np.array([0.0, c])
+    assert _core.conjugates("logistic", ends[:1], ends[1:], 1) == 0
+    assert _core.conjugates("logistic", ends[1:], ends[1:], 1) == 0

@@ -220,3 +220,15 @@ def test_a_number_is_a_path_of_one():
     X, y = noisy(60, 3)
     (alone,), (listed,) = path(X, y, 0.5), path(X, y, [0.5])
     assert alone.coef_.tobytes() == listed.coef_.tobytes()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_models_share_no_memory(loss):
+    """Weights of a model of a path, or of a warm start, are its own."""
+    X, y = noisy(300, 4)
+    models = path(X, y, [1.0, 1.000001, 1.000002], estimator=LinearSVM(loss=loss)).models
+    warm = LinearSVM(loss=loss, warm_start=True).fit(X, y)
+    before = warm.coef_
+    warm.set_params(C=1.000001).fit(X, y)
+    for one, other in [*itertools.combinations([model.coef_ for model in models], 2), (before, warm.coef_)]:
+        assert not np.shares_memory(one, other)

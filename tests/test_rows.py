@@ -90,3 +90,16 @@ def test_bits_do_not_depend_on_threads(density):
         assert np.array_equal(one.gram(weight, None, True), other.gram(weight, None, True))
     Z = np.hstack([X.toarray(), np.ones((20_000, 1))])
     assert_allclose(one.gram(weight, None, True), (Z.T * weight) @ Z, rtol=1e-11)
+
+
+def test_what_a_matrix_remembers_of_itself_is_not_trusted():
+    """Entries in two parts are summed, and columns sorted, though the flags of X say that there is nothing to do."""
+    X = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+    twice = sp.csr_array((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), X.indptr * 2), shape=X.shape)
+    twice.has_canonical_format = True
+    falling = sp.csr_array((X.data[[1, 0, 2]], X.indices[[1, 0, 2]], X.indptr), shape=X.shape)
+    falling.has_sorted_indices = falling.has_canonical_format = True
+    for changed in (twice, falling):
+        before = changed.copy()
+        assert_allclose(Rows(changed).square_norms, [5.0, 9.0])
+        assert np.array_equal(changed.indices, before.indices)  # the matrix itself stays as it is

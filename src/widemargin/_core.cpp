@@ -701,7 +701,11 @@ NB_MODULE(MODULE_NAME, m) {
         .def_prop_ro("n", &Rows::n)
         .def_prop_ro("d", &Rows::d)
         .def_prop_ro("nonzeros", &Rows::nonzeros);
-    nb::class_<wm::Workspace>(m, "Workspace").def(nb::init<>()).def("cut", &cut, "rows"_a, "threads"_a);
+    nb::class_<wm::Workspace>(m, "Workspace")
+        .def(nb::init<>())
+        .def("cut", &cut, "rows"_a, "threads"_a)
+        .def_prop_ro("is_cut", [](const wm::Workspace& work) { return work.cut.has_value(); })
+        .def_ro("shared", &wm::Workspace::shared);
     m.def("dense_rows", &dense_rows<float>, nb::arg("x").noconvert());
     m.def("dense_rows", &dense_rows<double>, nb::arg("x").noconvert());
     const auto bind_csr = [&]<class T, class I>(T, I) {

@@ -61,7 +61,7 @@ RowFacts facts_of_stretch(const Proof& proof, Index begin, Index end) {
     RowFacts facts;
     // What takes roots and exponentials first, in vectors: how long rows are, by how much their margins may be off, and the
     // slopes of φ at the margins and there; a margin just above the kink may be just below it.
-    std::array<double, stretch> sizes, offs, slopes, steeper;
+    std::array<double, rows_in_sum> sizes, offs, slopes, steeper;
 #pragma omp simd
     for (Index i = begin; i < end; ++i) {
         const auto k = static_cast<std::size_t>(i - begin);

@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 LARGEST_PROGRAM = 10_000_000
 #: A dual variable this close to an end of its range, relative to the range, lies on it.
 AT_BOUND = 1e-9
+#: A dual that exceeds the primal by more than this share of it, and by far more than rounding, proves nothing.
+CONTRADICTION = 1e-6
 #: Without a penalty w(α) must be 0: a miss that may matter by more than this share of the objective proves nothing.
 SLIP = 0.01
 
@@ -79,9 +81,10 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """primal − dual, at least 0, and the rounding on top."""
+        """primal − dual, at least 0, and the rounding on top; infinite where they cannot both be right."""
         gap = max(self.primal - self.dual, 0.0) + self.rounding
-        return np.inf if np.isnan(gap) else gap
+        contradiction = self.dual - self.primal > 10 * self.rounding + CONTRADICTION * abs(self.dual)
+        return np.inf if contradiction or np.isnan(gap) else gap
 
     @property
     def relative_gap(self) -> float:

@@ -144,23 +144,24 @@ struct Logistic {
         return (a > 0 ? a * std::log(a) : 0.0) + (a < 1 ? (1 - a) * std::log1p(-a) : 0.0);
     }
 
-    // The smaller of α and c − α over the larger. Rounding may put α on an end of its range, where its logarithm would be
-    // infinite.
-    static double odds(double alpha, double c) {
+    // The smaller of α and c − α over the larger, and its logarithm. Rounding may put α on an end of its range, where that
+    // would be infinite.
+    static double odds(double alpha, double c) { return alpha <= c - alpha ? alpha / (c - alpha) : (c - alpha) / alpha; }
+    static double log_of_odds(double odds, double alpha, double c) {
         constexpr double tiny = 1e-300, eps = 1e-16;
-        return alpha <= c - alpha ? std::max(alpha / (c - alpha), tiny) : std::max((c - alpha) / alpha, eps);
+        return std::log(std::max(odds, alpha <= c - alpha ? tiny : eps));
     }
 
     // log(α/(c − α)).
     static double log_odds(double alpha, double c) {
-        const double log = std::log(odds(alpha, c));
+        const double log = log_of_odds(odds(alpha, c), alpha, c);
         return alpha <= c - alpha ? log : -log;
     }
 
-    // a log r − log(1 + r), where a is the smaller of the two shares and r = a/(1 − a).
+    // a log r − log(1 + r), where a is the smaller of the two shares and r = a/(1 − a): exactly 0 at both ends.
     static double conjugate_of_row(double alpha, double c) {
         const double r = odds(alpha, c);
-        return std::min(alpha, c - alpha) * std::log(r) - c * log1p_up_to_one(r);
+        return std::min(alpha, c - alpha) * log_of_odds(r, alpha, c) - c * log1p_up_to_one(r);
     }
 
     static double gradient(double alpha, double m, double c) { return m + log_odds(alpha, c); }

@@ -14,7 +14,7 @@
 
 namespace widemargin {
 
-inline constexpr Index stretch = 512;  // rows in a short sum, at most
+inline constexpr Index rows_in_sum = 512;  // at most, if it is a short one
 
 // The sum of what of_stretch(begin, end) returns for short stretches of n rows.
 template <class OfStretch>
@@ -24,8 +24,8 @@ auto sum_of_stretches(Index n, int threads, OfStretch of_stretch) {
     run_pieces(pieces, threads, [&](int piece) {
         auto& part = parts[static_cast<std::size_t>(piece)];
         const Index end = n * (piece + 1) / pieces;
-        for (Index begin = n * piece / pieces; begin < end; begin += stretch)
-            part += of_stretch(begin, std::min(end, begin + stretch));
+        for (Index begin = n * piece / pieces; begin < end; begin += rows_in_sum)
+            part += of_stretch(begin, std::min(end, begin + rows_in_sum));
     });
     for (int piece = 1; piece < pieces; ++piece) parts[0] += parts[static_cast<std::size_t>(piece)];
     return parts[0];

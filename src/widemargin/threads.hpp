@@ -19,8 +19,8 @@ namespace widemargin {
 
 // Waits a moment for `changed`, in the hope to be spared a sleep; true if it came.
 template <class Changed>
-bool soon(Changed changed) {
-    for (int k = 0; k < 8000; ++k) {
+bool soon(Changed changed, int looks = 8000) {
+    for (int k = 0; k < looks; ++k) {
         if (changed()) return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();

@@ -21,22 +21,30 @@ struct Half {
     Rows rows;
     Index offset;
 
-    [[gnu::noinline]] double dot(Index i, const double* w) const { return rows.dot(i, w + offset); }
-    [[gnu::noinline]] void add(Index i, double scale, double* w) const { rows.add(i, scale, w + offset); }
+    [[gnu::noinline, gnu::noipa]] double dot(Index i, const double* w) const { return rows.dot(i, w + offset); }
+    [[gnu::noinline, gnu::noipa]] void add(Index i, double scale, double* w) const { rows.add(i, scale, w + offset); }
 };
 
 // Where rows are cut: before a column and, where they are compressed, before a non-zero of each.
 struct Cut {
-    const void* x;  // whose rows they are
-    Index column = 0;
+    const void* x;  // whose rows they are, and how many
+    Index n, column = 0;
     std::variant<std::vector<std::int32_t>, std::vector<std::int64_t>> places;
+
+    template <class T>
+    bool is_for(const Contiguous<T>& rows) const {
+        return x == rows.x && n == rows.n && column <= rows.d;
+    }
+    template <class T, class I>
+    bool is_for(const Csr<T, I>& rows) const {
+        return x == rows.x && n == rows.n && std::holds_alternative<std::vector<I>>(places);
+    }
 };
 
-// The cut of rows whose columns ascend, at the median of what are the middle columns of some of them: a multiple of a
-// cache line's worth of weights.
-template <class Rows>
-Cut cut_in_two(const Rows& rows, int) {
-    return {rows.x, rows.d / 2 / 8 * 8, {}};
+// The cut of rows whose columns ascend, at the median of what are the middle columns of some of them.
+template <class T>
+Cut cut_in_two(const Contiguous<T>& rows, int) {
+    return {rows.x, rows.n, rows.d / 2, {}};
 }
 
 template <class T, class I>
@@ -47,12 +55,12 @@ Cut cut_in_two(const Csr<T, I>& rows, int threads) {
         const Index i = rows.n * k / std::min(rows.n, sample), begin = rows.starts[i], end = rows.ends[i];
         if (begin < end) middles.push_back(rows.columns[begin + (end - begin) / 2]);
     }
-    Cut cut{rows.x};
+    Cut cut{rows.x, rows.n, 0, {}};
     auto& places = cut.places.template emplace<std::vector<I>>(static_cast<std::size_t>(rows.n));
     if (!middles.empty()) {
         const auto median = middles.begin() + static_cast<Index>(middles.size() / 2);
         std::nth_element(middles.begin(), median, middles.end());
-        cut.column = *median / 8 * 8;
+        cut.column = *median;
     }
     each_block(rows, threads, [&](Index first, Index last) {
         for (Index i = first; i < last; ++i) {

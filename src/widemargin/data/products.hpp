@@ -31,7 +31,7 @@ Index nonzeros_of(const Rows& rows, Index) {
 
 template <class T, class I>
 Index nonzeros_of(const Csr<T, I>& rows, Index i) {
-    return rows.starts[i + 1] - rows.starts[i];
+    return rows.ends[i] - rows.starts[i];
 }
 
 // What is to be known about compressed rows before a kernel trusts them.

@@ -136,7 +136,7 @@ struct Strided {
     }
 };
 
-// Compressed sparse rows with indices of 32 or 64 bits, in any order within a row, none twice. Row i is from starts[i] to
+// Compressed sparse rows with indices of 32 or 64 bits, ascending within a row. Row i is from starts[i] to
 // ends[i].
 template <class T, class I>
 struct Csr {
@@ -218,7 +218,7 @@ template <class Numbers, class Row, class Visit>
         ahead(at + of_list, fetch_list);
         ahead(at + of_numbers, fetch_numbers);
         ahead(at + of_row, fetch_row);
-        if (const Index position = blocks.position(at); position < count) visit(position, at);
+        if (const Index position = blocks.position(at); position < count) visit(position);
     }
 }
 

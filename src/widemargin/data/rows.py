@@ -22,9 +22,6 @@ class Rows:
     bits do not depend on `threads`.
     """
 
-    #: Whether columns ascend within each row.
-    ascending = True
-
     @property
     def rough(self) -> bool:
         """Whether walks over them may be rough."""
@@ -37,11 +34,12 @@ class Rows:
                 self.X = X = X.copy()
             self.core = _core.dense_rows(X)
         else:
-            columns, starts, self.ascending = _checked(X, threads)
-            if not self.ascending and not X.has_canonical_format:  # an entry in two parts would make a wrong norm
+            columns, starts, ascending = _checked(X, threads)
+            if not ascending:  # an entry in two parts would make a wrong norm, whatever X remembers of itself
                 self.X = X = X.copy()
+                X.has_sorted_indices = X.has_canonical_format = False
                 X.sum_duplicates()
-                columns, starts, self.ascending = _checked(X, threads)
+                columns, starts, _ = _checked(X, threads)
             self.core = _core.csr_rows(X.data, columns, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
         self.threads = _worth(threads, self.nonzeros)

@@ -57,6 +57,8 @@ struct DualCd {
 class Workspace {
    public:
     std::optional<Cut> cut;
+    Index shared = 0;  // stretches of visits that two threads went through in step
+    Index pause = Tandem::shortest_pause;
 
     double* of(Index count) {
         if (count > size) {
@@ -102,7 +104,7 @@ template <class Loss>
 
 // Not inlined: two threads that go in step must come to the same bits.
 template <class Loss>
-[[gnu::noinline]] Move move_in_step(const DualCd& pass, Index i, double alpha, double score, double s) {
+[[gnu::noinline, gnu::noipa]] Move move_in_step(const DualCd& pass, Index i, double alpha, double score, double s) {
     return move_of<Loss>(pass, i, alpha, score, s);
 }
 
@@ -185,7 +187,7 @@ template <class Loss, class Rows>
     Sight sight = shared_sight;  // on this thread's own cache line until the end
     const Blocks blocks{pass.active, pass.order, begin, end, pass.actives, pass.shift};
     walk_rows(rows, pass, blocks, blocks.first(), blocks.last(),
-              [&](Index position, Index) __attribute__((always_inline)) { visit<Loss>(rows, pass, position, w, s, sight, changes); });
+              [&](Index position) __attribute__((always_inline)) { visit<Loss>(rows, pass, position, w, s, sight, changes); });
     shared_s = s;
     shared_sight = sight;
 }
@@ -194,13 +196,15 @@ template <class Loss, class Rows>
 template <class Loss, class Rows>
 [[gnu::noinline]] Sight lead(const Rows& rows, DualCd& pass, const Cut& cut, const Blocks& blocks, Tandem& tandem) {
     Halves<Rows> halves{half_of(rows, cut, 0), half_of(rows, cut, 1), tandem};
-    Index stretch = -1;
     double s = pass.s;
     Sight sight;
-    walk_rows(halves, pass, blocks, blocks.first(), blocks.last(), [&](Index position, Index at) __attribute__((always_inline)) {
-        if (const Index now = at >> Tandem::stretch_bits; now != stretch) halves.along = tandem.begin(stretch = now, s);
-        visit<Loss>(halves, pass, position, pass.w, s, sight, nullptr);
-    });
+    for (Index stretch = 0; stretch < Tandem::stretches(blocks); ++stretch) {
+        halves.along = tandem.begin(stretch, s);
+        walk_rows(halves, pass, blocks, Tandem::first(stretch), std::min(Tandem::first(stretch + 1), blocks.last()),
+                  [&](Index position) __attribute__((always_inline)) {
+                      visit<Loss>(halves, pass, position, pass.w, s, sight, nullptr);
+                  });
+    }
     tandem.end();
     pass.s = s;
     return sight;
@@ -212,29 +216,30 @@ template <class Loss, class Rows>
     const Half<Rows> half = half_of(rows, cut, 1);
     std::uint64_t turn = 0;
     double s = 0;
-    for (Index stretch = -1; (stretch = tandem.next(stretch, s)) != Tandem::never;) {
-        const Index from = stretch << Tandem::stretch_bits, to = (stretch + 1) << Tandem::stretch_bits;
-        walk_rows(half.rows, pass, blocks, from, std::min(to, blocks.last()), [&](Index position, Index) {
-            const Index i = pass.active[position];
-            const double alpha = pass.alpha[i], score = tandem.sum(1, ++turn, half.dot(i, pass.w));
-            const double change = move_in_step<Loss>(pass, i, alpha, score, s).next - alpha;
-            if (change == 0) return;
-            s += change * pass.y[i];
-            half.add(i, change * pass.y[i], pass.w);
-        });
-    }
+    for (Index stretch = -1; (stretch = tandem.next(stretch, s)) != Tandem::never;)
+        walk_rows(half.rows, pass, blocks, Tandem::first(stretch), std::min(Tandem::first(stretch + 1), blocks.last()),
+                  [&](Index position) {
+                      const Index i = pass.active[position];
+                      const double alpha = pass.alpha[i];  // as it was: the leader will change it once he knows the sum
+                      const double score = tandem.sum(1, ++turn, half.dot(i, pass.w));
+                      const double change = move_in_step<Loss>(pass, i, alpha, score, s).next - alpha;
+                      if (change == 0) return;
+                      s += change * pass.y[i];
+                      half.add(i, change * pass.y[i], pass.w);
+                  });
 }
 
 template <class Loss, class Rows>
-Sight visit_in_halves(const Rows& rows, DualCd& pass, const Cut& cut) {
+Sight visit_in_halves(const Rows& rows, DualCd& pass, Workspace& work) {
     const Blocks blocks{pass.active, pass.order, 0, pass.blocks, pass.actives, pass.shift};
     Team team(std::min(pass.threads, 2));
-    Tandem tandem;
+    Tandem tandem(work.pause);
     Sight sight;
     team.run([&](int thread) {
-        if (thread == 0) sight = lead<Loss>(rows, pass, cut, blocks, tandem);
-        else go_along<Loss>(rows, pass, cut, blocks, tandem);
+        if (thread == 0) sight = lead<Loss>(rows, pass, *work.cut, blocks, tandem);
+        else go_along<Loss>(rows, pass, *work.cut, blocks, tandem);
     });
+    work.shared += tandem.shared, work.pause = tandem.pause;
     return sight;
 }
 
@@ -335,7 +340,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
 template <class Loss, class Rows>
 Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
     if constexpr (can_be_cut<Rows>)
-        if (pass.split && work.cut && work.cut->x == rows.x) return visit_in_halves<Loss>(rows, pass, *work.cut);
+        if (pass.split && work.cut && work.cut->is_for(rows)) return visit_in_halves<Loss>(rows, pass, work);
     if (pass.split) return visit_in_shards<Loss>(rows, pass, work);
     Sight sight;
     visit_blocks<Loss>(rows, pass, 0, pass.blocks, pass.w, pass.s, sight, nullptr);

@@ -34,7 +34,7 @@ Integers = NDArray[np.int64]
 BALANCE = 1 / 30
 #: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
 BLOCK, BLOCKS = 32, 2000
-#: Data with more non-zeros in play than this is cut into two shards that run side by side.
+#: Data with more non-zeros in play than this is worth two threads: in two shards that run side by side.
 MANY = 60_000
 #: Rows are long, and cut in two halves instead, if a visit takes this many nanoseconds of a typical machine.
 LONG = 450
@@ -168,7 +168,7 @@ class _AtHand(_Descent):
         super().__init__(problem, at, seed)
         rows = problem.rows
         self.a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
-        if self.a_visit >= LONG and rows.ascending and self.work.cut(rows.core, rows.threads):
+        if self.a_visit >= LONG and self.work.cut(rows.core, rows.threads):
             self.many = math.ceil(MANY * rows.n / rows.nonzeros)
 
     def all_play(self) -> None:
@@ -362,12 +362,11 @@ def _cold(problem: Problem, tol: float) -> Memory:
 
     Or what the mean rows of the classes suggest, where the loss keeps α away from both ends.
     """
-    total = float(problem.c.sum())
     if problem.loss.smooth and np.isfinite(problem.loss.upper):
         at = _from_means(problem, tol)
         if at is not None:
             return at
-    elif _guess_of_square(problem) * AMPLE < total:
+    elif _guess_of_square(problem) * AMPLE < (total := float(problem.c.sum())):
         far = problem.weights_of_strengths
         if inner(far, far) * AMPLE < total:
             at = _begin(problem, tol, problem.c.copy(), far.copy(), problem.bias_of_nothing)
@@ -379,8 +378,11 @@ def _cold(problem: Problem, tol: float) -> Memory:
 def _from_means(problem: Problem, tol: float) -> Memory | None:
     """The solution of the problem of two rows, each the mean of a class and as strong as all of it."""
     y, c = problem.y, problem.c
-    totals = np.array([float(c[y > 0].sum()), float(c[y < 0].sum())])
-    shares = np.divide(1.0, totals, out=np.zeros(2), where=totals > 0)
+    with np.errstate(over="ignore"):
+        totals = np.array([float(c[y > 0].sum()), float(c[y < 0].sum())])
+        shares = np.divide(1.0, totals, out=np.zeros(2), where=totals > 0)
+    if not (np.isfinite(totals) & np.isfinite(shares)).all():
+        return None
     means = problem.rows.combine_by_sign(c * np.where(y > 0, shares[0], -shares[1]))
     pair = Problem(_same_products(*means), np.array([1.0, -1.0]), totals, problem.loss, problem.fit_intercept)
     at = _begin(pair, PRECISE, np.zeros(2), np.zeros(2), pair.bias_of_nothing)

@@ -112,7 +112,7 @@ class _Share:
         if t < SHORT or (self.gap < np.inf and gap > LITTLE * self.gap):
             self.growth *= 4
         self.gap = gap
-        return share_of_rows(self.problem, np.count_nonzero(weights), self.growth) if weights.any() else 1.0
+        return share_of_rows(self.problem, int(np.count_nonzero(weights)), self.growth) if weights.any() else 1.0
 
 
 def _newton(
@@ -121,7 +121,7 @@ def _newton(
     y, n = problem.y, problem.rows.n
     w, scores = np.zeros(problem.rows.d), np.zeros(n)
     if start is not None:
-        w = problem.weights(start.alpha) if start.w is None else start.w
+        w = problem.weights(start.alpha) if start.w is None else start.w.copy()
         scores = problem.rows.scores(w)
     b = problem.best_bias(scores, 0.0 if start is None else start.b)
     curve, progress, iteration, t = Curve(problem, y * (scores + b)), _Progress(tol), 0, 1.0

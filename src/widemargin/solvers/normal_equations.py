@@ -103,15 +103,18 @@ class Tall(NormalEquations):
         self._factorise(self.products, weights, ridge)
 
     def weigh_some(self, weights: Floats, share: float, ridge: float = 1.0) -> None:
-        """Factor ridge·I + ZᵀDZ as a random share of the rows suggests it: each is as likely to be drawn as it weighs.
+        """Factor ridge·I + ZᵀDZ as a random share of the rows suggests it, drawn in proportion to what they weigh.
 
         A step along a column that few of these rows have would be far too long: such columns get their true diagonal.
         Dense rows are spared that walk: if they have such columns, short steps will ask for more rows.
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # weights may be next to nothing
+        with np.errstate(over="ignore", divide="ignore"):
             per_weight = share * np.count_nonzero(weights) / weights.sum()
-            drawn = self.draws < per_weight * weights
-            matrix = self._gram(np.where(drawn, np.maximum(weights, 1 / per_weight), 0.0))
+        if not 0 < per_weight < np.inf:  # weights of next to nothing, or almost too large
+            self.weigh(weights, ridge)
+            return
+        drawn = self.draws < per_weight * weights
+        matrix = self._gram(np.where(drawn, np.maximum(weights, 1 / per_weight), 0.0))
         if not self.dense:
             seen, whole = np.einsum("ii->i", matrix)[: self.problem.rows.d], self.problem.rows.combine_squares(weights)
             np.copyto(seen, whole, where=whole > RARE * seen)
