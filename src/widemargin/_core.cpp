@@ -279,6 +279,7 @@ void bind_course(nb::module_& m) {
     number("tol", &Course::tol);
     number("b", &Course::b);
     number("s", &Course::s);
+    number("last_s", &Course::last_s);
     number("dual", &Course::dual);
     number("worst", &Course::worst);
     number("above", &Course::above);

@@ -104,6 +104,7 @@ class Course:
     tol: float
     b: float
     s: float
+    last_s: float
     dual: float
     worst: float
     above: float

@@ -436,11 +436,21 @@ struct Habits {
 struct Course {
     double goal = 0, tol = 0;      // the relative gap to reach, and the one to believe: it falls when a proof failed
     double b = 0, s = 0, dual = 0;  // the bias, Σ αᵢyᵢ, and the dual when it was last looked at
+    double last_s = 0;              // Σ αᵢyᵢ after the pass before, if b was moved by it
     double worst = inf, above = inf, below = -inf;  // the largest gradient, and those from which on rows leave
     double gap = inf, near = inf;                   // as the last pass saw it, and the relative gap that this suggests
     double before = inf, whole_claim = inf;         // relative gaps: of the last pass, of the last over all rows
     bool whole = true, trusted = true, doubted = false;
     Index passes = 0, visited = 0, unseen = 0;  // `unseen` since the dual was looked at
+
+    // From one pass over all rows to the next Σ αᵢyᵢ falls by much the same share, and b, which moves by s/ρ each time, comes
+    // to the sum of a geometric series: every other time it goes there at once, or most of the way.
+    void foresee_bias(double inverse_rho, bool all_rows) {
+        const double share = last_s != 0 ? std::min(s / last_s, 0.8) : 0.0;
+        const bool falls = all_rows && share > 0;
+        if (falls) b += s * inverse_rho * share / (1 - share);
+        last_s = falls || !all_rows ? 0.0 : s;
+    }
 
     // After a pass that saw this, with `earlier` the gap of the one before it, over rows of which `left` stay in play.
     void judge(const Sight& seen, double earlier, Index left, const Habits& habits) {
@@ -480,7 +490,7 @@ Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bo
         const double square = inner(pass.w, pass.w, rows.d);
         const double total = -conjugates<Loss>(pass.alpha, pass.c, rows.n, pass.threads);
         course.unseen = 0;
-        course.dual = total - square / 2;
+        course.dual = total - square / 2 - course.b * course.s;  // what balance costs or gains, to first order
         if (hard) course.dual = square > 0 ? total / square * total / 2 : 0.0;  // any multiple of α is feasible: the best
     };
     std::vector<Index> order;
@@ -503,6 +513,7 @@ Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bo
         const Sight seen = dual_cd_pass<Loss>(rows, pass, {habits.slow, habits.again, many}, course.tol * bound, enough, work,
                                               draws, visited, earlier);
         course.b = pass.b, course.s = pass.s;
+        course.foresee_bias(pass.inverse_rho, playing == count);
         course.visited += visited, course.unseen += visited, visits += visited;
         if (course.unseen >= count) look_at_dual();  // it costs O(n): no more often than a pass's worth of rows
         course.judge(seen, earlier, pass.actives, habits);

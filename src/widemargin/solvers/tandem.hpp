@@ -23,6 +23,7 @@ class Tandem {
    public:
     static constexpr Index never = std::numeric_limits<Index>::max();
     static constexpr Index shortest_pause = 8, longest_pause = 4096;
+    static constexpr int a_while = 2000, shortly = 50;  // looks: some 50 µs, beyond an interrupt, and little
 
     // Of 64 visits each: how many there are, and the first visit of one.
     static Index stretches(const Blocks& blocks) { return (blocks.last() + 63) >> 6; }
@@ -35,12 +36,11 @@ class Tandem {
 
     // The sum of what both have; `side` is 0 for the leader and 1 for the other, `turn` counts the visits they share.
     double sum(int side, std::uint64_t turn, double mine) {
-        const int looks = side == 0 && std::exchange(waking, false) ? 8000 : 200;
         Slot &own = slots[side][turn & 1], &other = slots[1 - side][turn & 1];  // two, as one may be a turn ahead
         own.part.store(mine, std::memory_order_relaxed);
         own.turn.store(turn, std::memory_order_release);
-        while (!soon([&] { return other.turn.load(std::memory_order_acquire) == turn; }, looks)) {
-            if (side == 0) strained = true;
+        while (!soon([&] { return other.turn.load(std::memory_order_acquire) == turn; }, strains[side].is ? shortly : a_while)) {
+            strains[side].is = true;
             std::this_thread::yield();
         }
         return mine + other.part.load(std::memory_order_relaxed);
@@ -50,11 +50,11 @@ class Tandem {
     bool begin(Index stretch, double s) {
         wait_for_other();
         if (stretch < offered) return false;
-        const bool tired = std::exchange(strained, false);
-        waking = last != stretch - 1;
-        if (!waking && !tired) soon([&] { return offer.load(std::memory_order_relaxed) != 2 * stretch; });
+        const bool tired = std::exchange(strains[0].is, false);
+        if (last == stretch - 1 && !tired) soon([&] { return offer.load(std::memory_order_relaxed) != 2 * stretch; });
         offered = stretch + 1;
         if (tired) offered += pause, pause = std::min(4 * pause, longest_pause);
+        else if (shared % 64 == 63) pause = std::max(pause / 2, shortest_pause);
         Index open = 2 * stretch;
         if (offer.compare_exchange_strong(open, 2 * offered, std::memory_order_acq_rel)) return false;  // no answer
         offer.store(2 * offered, std::memory_order_release);
@@ -84,7 +84,7 @@ class Tandem {
             while (!soon(came)) begun.wait(now);
             if (now == never) return never;
             if (now == open) {
-                s = shared_s;
+                s = shared_s, strains[1].is = false;
                 return open / 2;
             }
         }
@@ -96,15 +96,17 @@ class Tandem {
         std::atomic<std::uint64_t> turn{0};
     };
     Slot slots[2][2];
+    struct alignas(128) Strain {
+        bool is = false;
+    };
+    Strain strains[2];  // of each: whether a wait was long in this stretch
     alignas(128) std::atomic<Index> offer{0};   // twice the stretch that the other may go along with, and 1 if he will
     alignas(128) std::atomic<Index> begun{-1};  // twice the last stretch that he wanted to go along with, and 1 if he may not
     double shared_s = 0;
     alignas(128) std::atomic<Index> finished{-1};
     // The leader's own:
     alignas(128) Index offered = 0, last = -2;  // the next stretch on offer, and the last that the other went along with
-    bool along = false;     // whether he does in this one
-    bool strained = false;  // whether a wait was long in this one
-    bool waking = false;    // whether the next wait may be long, as he may have gone to sleep
+    bool along = false;  // whether he does in this one
 
     // The other must be through with his half before the leader touches it.
     void wait_for_other() {
