@@ -228,13 +228,18 @@ class _InParts(_Descent):
         gap, largest, smallest, visits = self._pass(playing)
         course.visited, course.unseen = course.visited + visits, course.unseen + visits
         if course.unseen >= len(problem.live):  # the dual costs O(n): no more often than a pass's worth of rows
-            course.dual, course.unseen = problem.dual(at.alpha, at.w), 0
+            self._look_at_dual()
         course.judge(gap, largest, smallest, 0.0, int(at.actives.sum()), IN_PARTS)
         if course.near <= course.goal and course.unseen:  # the proof begins with it
-            course.dual, course.unseen = problem.dual(at.alpha, at.w), 0
+            self._look_at_dual()
         if course.whole:  # the caller was not content, or those in play are solved far better than the others may be
             self.all_play()
         return playing, visits
+
+    def _look_at_dual(self) -> None:
+        problem, at, course = self.problem, self.at, self.at.course
+        balance = 0.0 if problem.hard else course.b * course.s  # what that costs or gains, to first order
+        course.dual, course.unseen = problem.dual(at.alpha, at.w) - balance, 0
 
     def _pass(self, playing: int) -> tuple[float, float, float, int]:
         rows, at, course = self.problem.rows, self.at, self.at.course
