@@ -519,6 +519,19 @@ def test_logistic_descent_sets_out_from_the_mean_rows(C, fit_intercept):
     assert not alone.alpha[y < 0].any()
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_a_bias_costs_no_passes(loss, C):
+    """Of text with one row in twenty in its class: as many as without, give or take one."""
+    X, _ = text_like(4000)
+    scores = X @ np.random.default_rng(0).standard_normal(X.shape[1])
+    y = np.where(scores > np.quantile(scores, 0.95), 1.0, -1.0)
+    without, with_bias = (
+        fit(make_problem(X, y, C, loss, bias), solver="dual_cd", tol=1e-4).iterations for bias in (False, True)
+    )
+    assert with_bias <= without + 1
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("C", [1e-320, 1e307])
 def test_logistic_descent_sets_out_from_nothing_where_sums_overflow(C):
