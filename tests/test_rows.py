@@ -102,4 +102,5 @@ def test_what_a_matrix_remembers_of_itself_is_not_trusted():
     for changed in (twice, falling):
         before = changed.copy()
         assert_allclose(Rows(changed).square_norms, [5.0, 9.0])
+        assert np.array_equal(Rows(changed).X.indices, X.indices)
         assert np.array_equal(changed.indices, before.indices)  # the matrix itself stays as it is

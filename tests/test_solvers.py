@@ -3,7 +3,7 @@
 import importlib
 import sys
 from dataclasses import replace
-from itertools import islice, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,12 +16,12 @@ from strategies import problems
 from test_rows import storages
 from widemargin import _core
 from widemargin.data import Rows
-from widemargin.data.machine import cores_at_hand
 from widemargin.losses import LOSSES
 from widemargin.solvers import SOLVERS, Pegasos, Sgd, Subgradient, begins_with_descent
 from widemargin.solvers.normal_equations import Tall, Wide
 from widemargin.training import fit
 
+descent_module = importlib.import_module("widemargin.solvers.dual_cd")
 slow_solvers = [name for name, method in SOLVERS.items() if not method.exact]
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
 every_pair = pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_shards_give_the_same_bits_on_any_number_of_threads(loss, monkeypatch):
     """Two shards: one, two and three threads agree to the last bit, and with another number of shards they do not."""
     X, y = text_like(30_000)
     fits = [fit(make_problem(X, y, 1.0, loss, threads=threads), solver="dual_cd", tol=1e-3) for threads in (1, 2, 3)]
-    monkeypatch.setattr(sys.modules["widemargin.solvers.dual_cd"], "MANY", 1_000_000_000)
+    monkeypatch.setattr(descent_module, "MANY", 1_000_000_000)
     whole = fit(make_problem(X, y, 1.0, loss), solver="dual_cd", tol=1e-3)
     assert fits[0].certificate.relative_gap <= 1e-3
     assert not np.array_equal(fits[0].w, whole.w)
@@ -257,93 +257,6 @@ def test_shards_give_the_same_bits_on_any_number_of_threads(loss, monkeypatch):
         assert np.array_equal(fits[0].w, other.w)
         assert np.array_equal(fits[0].alpha, other.alpha)
         assert fits[0].b == other.b
-
-
-def long_rows(storage):
-    """Noisy rows long enough to be cut in two, an empty one and one with all its entries on one side among them."""
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((300, 2400)) * (rng.random((300, 2400)) < (0.4 if storage == "sparse" else 1.0))
-    y = np.where(X[:, 0] - X[:, -1] + rng.standard_normal(300) > 0, 1.0, -1.0)
-    X[7] = 0
-    X[11, 3:] = 0
-    return {"dense": X, "float32": X.astype(np.float32), "sparse": sp.csr_array(X), "F order": np.asfortranarray(X)}[
-        storage
-    ], y
-
-
-def descent_of(problem):
-    """Dual coordinate descent of rows that are all at hand, from α = 0."""
-    at = descent_module._begin(problem, 1e-12, np.zeros(problem.rows.n), np.zeros(problem.rows.d), 0.0)
-    return descent_module._AtHand(problem, at, 0)
-
-
-descent_module = importlib.import_module("widemargin.solvers.dual_cd")
-halved = pytest.mark.parametrize("storage", ["dense", "float32", "sparse"])
-blocks = pytest.mark.parametrize("blocks", [2000, 20, 1])  # of 1, 8 and 32 rows, the last of them shorter
-
-
-@halved
-@blocks
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
-def test_halves_give_the_same_bits_on_any_number_of_threads(loss, blocks, storage, monkeypatch):
-    """Long rows: one and two threads agree to the last bit, time and again."""
-    X, y = long_rows(storage)
-    monkeypatch.setattr(descent_module, "BLOCKS", blocks)
-    one, *others = (
-        fit(make_problem(X, y, 1e-3, loss, threads=n), solver="dual_cd", tol=1e-8) for n in (1, 2, 2, 2, 2, 2)
-    )
-    assert one.certificate.relative_gap <= 1e-8
-    for other in others:
-        assert np.array_equal(one.w, other.w)
-        assert np.array_equal(one.alpha, other.alpha)
-        assert one.b == other.b
-        assert one.certificate == other.certificate
-
-
-@pytest.mark.skipif(cores_at_hand() < 2, reason="two threads go together where each has a core")
-def test_two_threads_do_go_through_long_rows_together():
-    """Passes of dual coordinate descent count what they share; on a busy machine it may take some until they do."""
-    problem = make_problem(*long_rows("dense"), 1e-3, threads=2)
-    descent = descent_of(problem)
-    descent.all_play()
-    for _ in range(5000):
-        descent.go_on(1)
-        if descent.work.shared:
-            break
-    assert descent.work.shared > 0
-
-
-@halved
-@blocks
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
-def test_halves_take_the_steps_of_whole_rows(loss, blocks, storage, monkeypatch):
-    """Pass by pass the dual points equal those of rows that are not cut, but for the rounding of sums."""
-    X, y = long_rows(storage)
-    problem = make_problem(X, y, 1e-3, loss, threads=2)
-    monkeypatch.setattr(descent_module, "BLOCKS", blocks)
-    monkeypatch.setattr(descent_module, "MANY", 1)
-
-    def points():
-        return [one.alpha.copy() for one in islice(SOLVERS["dual_cd"].solve(problem, tol=1e-9, seed=0, start=None), 4)]
-
-    halves = points()
-    monkeypatch.setattr(descent_module, "LONG", np.inf)
-    monkeypatch.setattr(descent_module, "MANY", 1_000_000_000)
-    whole = points()
-    assert any(not np.array_equal(one, other) for one, other in zip(halves, whole, strict=True))  # they were cut
-    for one, other in zip(halves, whole, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
-
-
-def test_what_is_cut_in_two():
-    """Long rows that lie side by side; columns that do not ascend, as two threads must not meet, are sorted first."""
-
-    def is_cut(X, y):
-        return descent_of(make_problem(X, y, threads=2)).work.is_cut
-
-    assert all(is_cut(*long_rows(storage)) for storage in ("dense", "float32", "sparse"))
-    assert not is_cut(*long_rows("F order"))
-    assert not is_cut(*noisy(100, 20))
 
 
 @pytest.mark.parametrize(("solver", "loss"), [("proximal_newton", "hinge"), ("interior_point", "logistic")])
@@ -499,8 +412,7 @@ def test_logistic_descent_sets_out_from_the_mean_rows(C, fit_intercept):
     """
     X, y = noisy(200, 5)
     problem = replace(make_problem(X, y, C, "logistic", fit_intercept), c=C * np.random.default_rng(0).random(len(y)))
-    module = importlib.import_module("widemargin.solvers.dual_cd")
-    at = module._cold(problem, 1e-3)
+    at = descent_module._cold(problem, 1e-3)
     np.testing.assert_allclose(at.w, problem.weights(at.alpha), rtol=1e-9, atol=1e-12 * np.abs(at.w).max())
     assert np.isfinite(at.course.b)
     shares = at.alpha / problem.c
@@ -514,7 +426,7 @@ def test_logistic_descent_sets_out_from_the_mean_rows(C, fit_intercept):
         for up, down in product((0.97, 1.0, 1.03), repeat=2):
             near = np.minimum(at.alpha * np.where(y > 0, up, down), problem.c)
             assert problem.dual(near, problem.weights(near)) <= best + 1e-9 * abs(best)
-    alone = module._cold(replace(problem, c=np.where(y > 0, problem.c, 0.0)), 1e-3)
+    alone = descent_module._cold(replace(problem, c=np.where(y > 0, problem.c, 0.0)), 1e-3)
     np.testing.assert_allclose(alone.w, problem.weights(alone.alpha), rtol=1e-9, atol=1e-12 * np.abs(alone.w).max())
     assert not alone.alpha[y < 0].any()
 
