@@ -189,3 +189,22 @@ def test_the_logistic_conjugate_is_exactly_0_at_both_ends(c):
     ends = np.array([0.0, c])
     assert _core.conjugates("logistic", ends[:1], ends[1:], 1) == 0
     assert _core.conjugates("logistic", ends[1:], ends[1:], 1) == 0
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "squared", "logistic"])
+def test_bits_of_sums_do_not_depend_on_threads(name):
+    """Σ cφ, Σ cφ* and what Newton's method asks of a curve: one, two and five threads give the same bits."""
+    rng = np.random.default_rng(0)
+
+    def sums(threads, m, dm, c, alpha):
+        yield _core.losses(name, m, c, threads)
+        yield _core.conjugates(name, alpha, c, threads)
+        if LOSSES[name].smooth:
+            yield from _core.follow_curve(name, m, dm, 0.5, c, *np.empty((2, len(m))), threads)
+
+    for n in (1, 7, 100, 313, 5000):
+        for _ in range(20):
+            c = rng.random(n)
+            numbers = 3 * rng.standard_normal(n), rng.standard_normal(n), c, c * rng.random(n)
+            one, two, five = (list(sums(threads, *numbers)) for threads in (1, 2, 5))
+            assert one == two == five

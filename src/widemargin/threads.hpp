@@ -102,8 +102,10 @@ class Team {
     // Runs work(thread) for thread = 0 … size−1 at once. It must not throw.
     template <class Work>
     void run(Work work) {
-        if (members == 1) return work(0);
-        helpers.run(members, work);
+        // One body for all: inlined here and there, its loops may become different vectors, whose sums have other bits.
+        auto body = [&](int thread) __attribute__((noinline, noipa)) { work(thread); };
+        if (members == 1) return body(0);
+        helpers.run(members, body);
     }
 
    private:
