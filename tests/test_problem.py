@@ -71,6 +71,23 @@ def test_best_bias_is_best(data):
         assert objective(b) <= best.fun * (1 + 1e-10) + 1e-12
 
 
+def test_best_bias_of_a_curve_takes_few_walks(monkeypatch):
+    """Newton's method doubles its digits: a handful of walks over the rows, not as many as rounding lets it wander."""
+    walks, follow = [], _core.follow_curve
+    monkeypatch.setattr(_core, "follow_curve", lambda *args: walks.append(1) or follow(*args))
+    rng = np.random.default_rng(0)
+    for loss in ("logistic", "squared_hinge"):
+        for C in (1e-3, 1.0, 1e3):
+            X, y = rng.standard_normal((5000, 1)), np.where(rng.random(5000) < 0.03, 1.0, -1.0)
+            problem = make_problem(X, y, C, loss)
+            scores = 3 * rng.standard_normal(5000)
+            walks.clear()
+            b = problem.best_bias(scores)
+            assert len(walks) <= 12
+            slope = y * problem.loss.slope(y * (scores + b))
+            assert abs(slope.sum()) <= 1e-9 * np.abs(slope).sum()
+
+
 @given(st.data())
 def test_best_bias_of_lines_is_where_the_slope_passes_zero(data):
     """What parting finds is what sorting finds, with turns that coincide and rows that do not count."""

@@ -36,6 +36,8 @@ HARD_ROUNDING = 1e-9
 BALANCED, ROUNDED = 4e-14, 2e-15
 #: A slope in b this small beside its range is rounding, and counts as 0.
 FLAT = 1e-12
+#: A step of Newton's method this small beside b is the last.
+ALMOST = 1e-9
 #: Once or twice is enough to balance α but for rounding.
 BALANCINGS = 5
 #: The deviation from its mean, as a share of its size, below which a column counts as constant.
@@ -361,9 +363,9 @@ def _best_bias_of_curve(problem: Problem, scores: Floats, near: float) -> float:
         bracketed = np.isfinite(low) and np.isfinite(high)
         reach = (high - low) if bracketed else 2 * (1 + abs(b))
         step = -slope / curvature if curvature > 0 else -np.sign(slope) * reach
-        if abs(step) <= 1e-15 * (1 + abs(b)):
+        b += float(min(max(step, -reach), reach))
+        if abs(step) <= ALMOST * (1 + abs(b)):  # the next step would be its square, which is rounding
             break
-        b += float(np.clip(step, -reach, reach))
         if bracketed and not low < b < high:
             b = low + (high - low) / 2
     return b
