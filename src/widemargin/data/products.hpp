@@ -158,29 +158,69 @@ template <class Rows>
         if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
 }
 
-// out = the sum of what add(begin, end, sum) adds for each block of rows, of which those with v ≠ 0 count; `size` numbers.
-// How many partial sums there are depends on the data alone, so the result does not depend on the threads.
-template <class Rows, class Add>
-void sum_of_blocks(const Rows& rows, const double* v, double* out, Index size, int threads, Add add) {
-    constexpr Index most = 8, chunk = 4096;
-    Index used = 0;
-    for (Index i = 0; i < rows.n; ++i) used += v[i] != 0 ? nonzeros_of(rows, i) : 0;
-    const auto pieces = static_cast<int>(std::clamp<Index>(used / (8 * size + 1), used > 4 * size ? 2 : 1, most));
-    const auto partial = std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(size * (pieces - 1)));
+// Memory that a thread keeps for the next of its sums, unless it is very much: to touch fresh pages takes longer than to add
+// up what is in them.
+class Scratch {
+   public:
+    explicit Scratch(Index count) {
+        if (count > most) {
+            own = fresh(count);
+        } else if (count > size) {
+            kept.reset(), size = 0;
+            kept = fresh(count), size = count;
+        }
+    }
+    double* get() const { return own ? own.get() : kept.get(); }
+
+   private:
+    static constexpr Index most = Index{1} << 22;
+    static inline thread_local std::unique_ptr<double[]> kept;
+    static inline thread_local Index size = 0;
+    std::unique_ptr<double[]> own;
+
+    static std::unique_ptr<double[]> fresh(Index count) {
+        return std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(count));
+    }
+};
+
+// out = the sum of what add(piece, sum) adds for each of the pieces; `size` numbers. The threads take pieces as they come:
+// how many there are must depend on the data alone.
+template <class Add>
+void sum_of_pieces(int pieces, double* out, Index size, int threads, Add add) {
+    constexpr Index chunk = 4096;
+    const Scratch scratch(size * (pieces - 1));
+    double* const partial = scratch.get();
     run_pieces(pieces, threads, [&](int piece) {
-        double* sum = piece == 0 ? out : partial.get() + size * (piece - 1);
+        double* sum = piece == 0 ? out : partial + size * (piece - 1);
         std::fill_n(sum, size, 0.0);
-        const Index end = rows.n * (piece + 1) / pieces;
-        for (Index begin = rows.n * piece / pieces; begin < end; begin += block_rows)
-            add(begin, std::min(end, begin + block_rows), sum);
+        add(piece, sum);
     });
     if (pieces == 1) return;
     run_pieces(static_cast<int>((size + chunk - 1) / chunk), threads, [&](int part) {
         const Index begin = part * chunk, end = std::min(size, begin + chunk);
         for (int piece = 1; piece < pieces; ++piece) {
-            const double* more = partial.get() + size * (piece - 1);
+            const double* more = partial + size * (piece - 1);
             for (Index j = begin; j < end; ++j) out[j] += more[j];
         }
+    });
+}
+
+// How many pieces are worth a sum of their own, each of `size` numbers, for so many additions: 1, 2, 4 or 8.
+inline int pieces_of(double additions, Index size) {
+    const double worth = additions / static_cast<double>(8 * size + 1);
+    return worth >= 8 ? 8 : worth >= 4 ? 4 : worth >= 0.5 ? 2 : 1;
+}
+
+// out = the sum of what add(begin, end, sum) adds for each block of rows, of which those with v ≠ 0 count; `size` numbers.
+template <class Rows, class Add>
+void sum_of_blocks(const Rows& rows, const double* v, double* out, Index size, int threads, Add add) {
+    Index used = 0;
+    for (Index i = 0; i < rows.n; ++i) used += v[i] != 0 ? nonzeros_of(rows, i) : 0;
+    const int pieces = pieces_of(static_cast<double>(used), size);
+    sum_of_pieces(pieces, out, size, threads, [&](int piece, double* sum) {
+        const Index end = rows.n * (piece + 1) / pieces;
+        for (Index begin = rows.n * piece / pieces; begin < end; begin += block_rows)
+            add(begin, std::min(end, begin + block_rows), sum);
     });
 }
 
@@ -191,16 +231,18 @@ void combine(const Rows& rows, const double* v, double* out, int threads) {
                   [&](Index begin, Index end, double* sum) { combine_block(rows, begin, end, v, sum); });
 }
 
+// out += Σ max(v[i], 0) xᵢ over begin ≤ i < end and, behind it, Σ max(−v[i], 0) xᵢ.
+template <class Rows>
+[[gnu::noinline]] void combine_block_by_sign(const Rows& rows, Index begin, Index end, const double* v, double* out) {
+    for (Index i = begin; i < end; ++i)
+        if (v[i] != 0) rows.add(i, std::abs(v[i]), v[i] > 0 ? out : out + rows.d);
+}
+
 // out = Xᵀmax(v, 0) and, behind it, Xᵀmax(−v, 0).
 template <class Rows>
 void combine_by_sign(const Rows& rows, const double* v, double* out, int threads) {
-    std::vector<double> above(v, v + rows.n), below(v, v + rows.n);
-    for (double& value : above) value = std::max(value, 0.0);
-    for (double& value : below) value = std::max(-value, 0.0);
-    sum_of_blocks(rows, v, out, 2 * rows.d, threads, [&](Index begin, Index end, double* sum) {
-        combine_block(rows, begin, end, above.data(), sum);
-        combine_block(rows, begin, end, below.data(), sum + rows.d);
-    });
+    sum_of_blocks(rows, v, out, 2 * rows.d, threads,
+                  [&](Index begin, Index end, double* sum) { combine_block_by_sign(rows, begin, end, v, sum); });
 }
 
 // out[j] = Σ v[i] xᵢⱼ².
@@ -308,22 +350,16 @@ template <class Rows>
 template <class Rows>
 void gram_sparse(const Rows& rows, const double* weight, bool border, double* out, int threads) {
     const Index size = rows.d + border;
-    const auto area = static_cast<std::size_t>(size * size);
     std::vector<Index> used;
     for (Index i = 0; i < rows.n; ++i)
         if (weight[i] > 0) used.push_back(i);
     const auto count = static_cast<Index>(used.size());
-    const double pairs = static_cast<double>(count) * std::pow(static_cast<double>(total_nonzeros(rows)) / static_cast<double>(rows.n + 1), 2);
-    const int pieces = static_cast<int>(std::clamp(pairs / static_cast<double>(8 * size * size), 1.0, 8.0));
-    std::vector<double> partial(area * static_cast<std::size_t>(pieces - 1));
-    std::fill(out, out + area, 0.0);
-    run_pieces(pieces, threads, [&](int piece) {
-        double* sum = piece == 0 ? out : partial.data() + area * static_cast<std::size_t>(piece - 1);
+    const double per_row = static_cast<double>(total_nonzeros(rows)) / static_cast<double>(rows.n + 1);
+    const int pieces = pieces_of(static_cast<double>(count) * per_row * per_row, size * size);
+    sum_of_pieces(pieces, out, size * size, threads, [&](int piece, double* sum) {
         const Index begin = count * piece / pieces, end = count * (piece + 1) / pieces;
         gram_of_pairs(rows, used.data() + begin, end - begin, weight, border, sum);
     });
-    for (int piece = 1; piece < pieces; ++piece)
-        for (std::size_t k = 0; k < area; ++k) out[k] += partial[area * static_cast<std::size_t>(piece - 1) + k];
     for (Index j = 0; j < size; ++j)
         for (Index k = 0; k < j; ++k) out[j * size + k] = out[k * size + j] += out[j * size + k];
 }
