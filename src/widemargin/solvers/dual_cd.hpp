@@ -452,15 +452,17 @@ struct Course {
         last_s = falls || !all_rows ? 0.0 : s;
     }
 
-    // After a pass that saw this, with `earlier` the gap of the one before it, over rows of which `left` stay in play.
-    void judge(const Sight& seen, double earlier, Index left, const Habits& habits) {
+    // After a pass that saw this, with `earlier` the gap of the one before it, over rows of which `left` stay in play; `drawn`
+    // is the gap as it is now, as a sample of the rows suggests it, ∞ if none was drawn.
+    void judge(const Sight& seen, double earlier, Index left, const Habits& habits, double drawn = inf) {
         gap = std::abs(seen.gap);
         worst = std::max(seen.largest, -seen.smallest);
         const double claim = dual > 0 ? gap / dual : inf;
         if (earlier > 0 && dual > 0) before = earlier / dual;
         // The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
         const bool known = before > 0 && before < inf && trusted;
-        const double now = claim * (known ? std::clamp(claim / before, 0.1, 1.0) : 1.0);
+        const double fallen = claim * (known ? std::clamp(claim / before, 0.1, 1.0) : 1.0);
+        const double now = dual > 0 ? std::min(fallen, drawn / dual) : fallen;
         before = claim;
         near = habits.near * now;
         const double share = claim > habits.rough ? habits.bold : habits.shy;
@@ -474,6 +476,18 @@ struct Course {
     }
 };
 
+// The gap at w, b and α as so many of the rows, drawn at random, suggest it.
+template <class Loss, class Rows>
+double gap_of_some(const Rows& rows, const DualCd& pass, double b, const Index* live, Index count, Index some, Draws draws) {
+    double gap = 0;
+    for (Index k = 0; k < some; ++k) {
+        const Index i = live[draws.below(static_cast<std::size_t>(count))];
+        const double m = pass.y[i] * (rows.dot(i, pass.w) + b);
+        gap += pass.c[i] * quick_shape<Loss>(m).value + Loss::conjugate_of_row(pass.alpha[i], pass.c[i]) + pass.alpha[i] * m;
+    }
+    return gap * static_cast<double>(count) / static_cast<double>(some);
+}
+
 // What is to be done before the caller is asked again.
 struct Budget {
     Index passes, visits;
@@ -485,6 +499,7 @@ struct Budget {
 template <class Loss, class Rows>
 Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bool hard, Course& course,
               const Habits& habits, Index many, const Budget& budget, Index seed, Workspace& work, Index& visits) {
+    const Index some = std::min<Index>(count / 16, 500);  // a sample of rows that costs next to nothing
     const Index enough_passes = course.passes + budget.passes;
     const auto look_at_dual = [&] {
         const double square = inner(pass.w, pass.w, rows.d);
@@ -516,7 +531,10 @@ Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bo
         course.foresee_bias(pass.inverse_rho, playing == count);
         course.visited += visited, course.unseen += visited, visits += visited;
         if (course.unseen >= count) look_at_dual();  // it costs O(n): no more often than a pass's worth of rows
-        course.judge(seen, earlier, pass.actives, habits);
+        // The first pass has none before it to compare itself with, but may have done all the work where rows hardly meet.
+        const bool alone = !Loss::shrinks && course.before == inf && some >= 50;
+        course.judge(seen, earlier, pass.actives, habits,
+                     alone ? gap_of_some<Loss>(rows, pass, course.b, live, count, some, draws) : inf);
         if (course.near <= course.goal && course.unseen) look_at_dual();  // the proof begins with it
         if (course.whole) {  // the caller was not content, or those in play are solved far better than others may be
             std::copy_n(live, count, pass.active);

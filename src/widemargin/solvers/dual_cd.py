@@ -395,7 +395,10 @@ def _from_means(problem: Problem, tol: float) -> Memory | None:
     descent.inverse_rho *= FIRM
     descent.all_play()
     descent.go_on(AT_MOST)
-    a, w = at.alpha * shares, at.alpha[0] * means[0] - at.alpha[1] * means[1]
+    a, w = at.alpha * shares, means[0]
+    w *= at.alpha[0]
+    means[1] *= at.alpha[1]
+    w -= means[1]
     return _begin(problem, tol, np.where(y > 0, a[0], a[1]) * c, w, at.course.b) if a.max() > LEAST else None
 
 
