@@ -175,10 +175,14 @@ class Tall(NormalEquations):
 
     def newton_step(self, r_w: Floats, r_b: float) -> tuple[Floats, float, Floats]:
         dw, db = self.direction(-r_w, r_b)
+        return dw, db, self.along(dw, db)
+
+    def along(self, dw: Floats, db: float) -> Floats:
+        """Δm of a step."""
         dm = self.problem.rows.scores(dw)
         dm += db
         dm *= self.y
-        return dw, db, dm
+        return dm
 
 
 class Wide(NormalEquations):
@@ -218,7 +222,7 @@ class Factor:
     """
 
     def __init__(self, size: int) -> None:
-        self.matrix, self.room = np.empty((size, size)), np.empty((size, size), order="F")
+        self.matrix, self.room = np.empty((size, size)), np.empty((size, size))
 
     def refresh(self) -> None:
         """Scales the matrix and factors it."""
@@ -233,7 +237,8 @@ class Factor:
         while failed:
             np.copyto(self.room, matrix)
             np.einsum("ii->i", self.room)[...] += ridge
-            self.factor, failed = dpotrf(self.room, lower=True, clean=False, overwrite_a=True)
+            # Symmetric, it is its own transpose, which lies as LAPACK would have it.
+            self.factor, failed = dpotrf(self.room.T, lower=True, clean=False, overwrite_a=True)
             ridge = max(10 * ridge, 1e-15)
             if failed and not ridge < 1:
                 raise np.linalg.LinAlgError("the matrix of a Newton step is not positive definite")
