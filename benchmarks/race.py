@@ -337,6 +337,7 @@ def main() -> None:
     if chosen.again:
         summary([restored(one) for path in chosen.again for one in json.loads(path.read_text())])
         return
+    chosen.out.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     only = set(filter(None, chosen.only.split(";")))
     sets = {k: v for k, v in generated(chosen.small).items() if not only or k in only}

@@ -1,4 +1,6 @@
+import gc
 import importlib
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +32,21 @@ def test_a_false_claim_is_refused(problem, monkeypatch):
     found = fit(problem, solver="liar", tol=1e-6)
     assert found.iterations == 2
     assert np.array_equal(found.w, honest.w)
+
+
+@pytest.mark.parametrize("solver", ["auto", "dual_cd"])
+def test_iterates_are_gone_with_their_solver(solver):
+    """No cycle of references keeps α and w until the garbage collector comes by."""
+    iterates = solvers.SOLVERS[solver].solve(make_problem(*noisy(20_000, 4), 0.1), tol=1e-9)
+    gc.disable()
+    try:
+        next(iterates)
+        iterate = next(iterates)
+        arrays = [weakref.ref(iterate.w), weakref.ref(iterate.alpha)]
+        del iterate, iterates
+        assert [array() for array in arrays] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])

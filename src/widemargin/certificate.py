@@ -125,17 +125,19 @@ def certify(
     alpha: Floats,
     margins: Floats | None = None,
     implied: Floats | None = None,
+    primal: float | None = None,
 ) -> Certificate:
     """The certificate of (w, b) and of the feasible dual point next to α.
 
-    The margins may be known already and, if α is feasible, its weights.
+    The margins and the primal value may be known already and, if α is feasible, its weights.
     """
     live, given = problem.live, alpha
     margins = problem.margins(w, b) if margins is None else margins
     alpha = problem.feasible(alpha, margins)
     if implied is None or not np.array_equal(alpha, given):
         implied = problem.weights(alpha)
-    sizes = math.sqrt(inner(w, w)), math.sqrt(inner(implied, implied))
+    squares = inner(w, w), inner(implied, implied)
+    sizes = math.sqrt(squares[0]), math.sqrt(squares[1])
     support, tiny = np.empty(len(alpha), np.uint8), AT_BOUND * max(float(alpha.max()), -float(alpha.min()))
     counts, worst, slack, violations, misclassified, right, rounding = _core.facts_of_rows(
         problem.loss.name,
@@ -151,12 +153,12 @@ def certify(
         support,
         problem.rows.threads,
     )
-    primal = problem.primal(w, margins)
+    primal = problem.primal(w, margins) if primal is None else primal
     names = "α = 0", "0 < α < c", "α = c"
     with np.errstate(divide="ignore"):
         return Certificate(
             primal=primal,
-            dual=problem.dual(alpha, implied),
+            dual=problem.dual(alpha, implied, squares[1]),
             rounding=rounding + _rounding_of_penalty(problem, primal, *sizes),
             kkt=tuple(Kind(*facts) for facts in zip(names, _demands(problem), counts, worst, strict=True)),
             slack=slack,

@@ -235,8 +235,10 @@ class Problem:
             return penalty
         return penalty + _core.losses(self.loss.name, margins, self.c, self.rows.threads)
 
-    def dual(self, alpha: Floats, w: Floats) -> float:
+    def dual(self, alpha: Floats, w: Floats, square: float | None = None) -> float:
         """The dual objective at a feasible α, given w = w(α); a lower bound on every primal value.
+
+        ‖w‖² may be known already.
 
         Without a penalty it is one only if w(α) = 0. That is held column by column, to the rounding of its sum: columns
         that depend on each other but for the last digits of their numbers count as dependent.
@@ -248,7 +250,7 @@ class Problem:
             rounding = self.rows.column_sums(BALANCED * np.abs(alpha) + ROUNDED * self.c)
             if (np.abs(w) > rounding).any():
                 return -np.inf
-        penalty = inner(w, w) / 2 if self.penalised else 0.0
+        penalty = (inner(w, w) if square is None else square) / 2 if self.penalised else 0.0
         return -penalty - _core.conjugates(self.loss.name, alpha, self.c, self.rows.threads)
 
     def canonical(self, w: Floats, b: float, margins: Floats) -> tuple[Floats, float]:

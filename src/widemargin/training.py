@@ -111,7 +111,7 @@ def fit(
                     break
                 last.at_once = UNSEEN if max_iter is None else max_iter - last.iterations
                 if keep is not None:
-                    keep(partial(loop.state, last.state))
+                    keep(partial(loop.state, last))
     except KeyboardInterrupt:
         loop.interrupted = True
     if last is None and loop.best is None:
@@ -194,14 +194,15 @@ class _Loop:
         w, b = self.problem.canonical(iterate.w, b, margins)
         if w is not iterate.w:
             margins = self.problem.margins(w, b)
-        if doubted and self._falls_short(iterate, w, margins):
+        primal = self.problem.primal(w, margins)
+        if doubted and self._falls_short(iterate, primal):
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
-        certificate = certify(self.problem, w, b, alpha, margins, implied)
+        certificate = certify(self.problem, w, b, alpha, margins, implied, primal)
         # Where the loss is smooth the margins suggest another dual point, which may be better.
         suggested = self.problem.loss.smooth and not self.problem.hard and not doubted
         if suggested and certificate.relative_gap > self.tol:
-            own = certify(self.problem, w, b, self.problem.implied_alpha(margins), margins)
+            own = certify(self.problem, w, b, self.problem.implied_alpha(margins), margins, primal=primal)
             certificate = min(certificate, own, key=lambda one: one.gap)
         self._record(iterate, certificate.primal, certificate.dual, certificate.gap, proved=True)
         found = Fit(w, b, certificate, iterate.iterations, self.history)
@@ -234,19 +235,19 @@ class _Loop:
         proof = self.best.certificate
         return proof.primal - proof.dual <= proof.rounding < np.inf and proof.rounding > self.tol * proof.dual > 0
 
-    def _falls_short(self, iterate: Iterate, w: Floats, margins: Floats) -> bool:
+    def _falls_short(self, iterate: Iterate, primal: float) -> bool:
         """Whether the primal is too far from what the solver itself takes for the dual."""
-        problem = self.problem
-        if problem.hard or not iterate.dual > 0:
+        if self.problem.hard or not iterate.dual > 0:
             return False
-        return problem.primal(w, margins) - iterate.dual > self.tol * iterate.dual
+        return primal - iterate.dual > self.tol * iterate.dual
 
-    def state(self, solver: Callable[[], State] | None) -> State | None:
+    def state(self, last: Iterate) -> State | None:
         """All that the next iteration depends on; None if the solver can only begin anew."""
-        if solver is None:
+        if last.state is None:
             return None
         best = None if self.best is None else solution(self.best)
-        return {"solver": solver(), "best": best, "suspicions": self.suspicions, "earlier": self.earlier}
+        solver = last.state(last.at_once)
+        return {"solver": solver, "best": best, "suspicions": self.suspicions, "earlier": self.earlier}
 
     def resume(self, state: State) -> Start:
         """Takes up such a state; where the solver goes on."""

@@ -57,9 +57,9 @@ class Memory:
     #: The state of coordinate descent, or what returns it.
     descent: Any = None
 
-    def state(self) -> State:
+    def state(self, at_once: int) -> State:
         """A method of second order takes a few steps: it begins anew, coordinate descent goes on."""
-        descent = self.descent() if callable(self.descent) else self.descent
+        descent = self.descent(at_once) if callable(self.descent) else self.descent
         reached = self.reached and {"alpha": self.reached.alpha.copy(), "b": self.reached.b}
         return {**vars(self), "trace": list(self.trace), "reached": reached, "descent": descent}
 

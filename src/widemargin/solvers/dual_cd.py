@@ -92,11 +92,11 @@ class Memory:
     #: How many passes the caller would take at once.
     at_once: int = 1
 
-    def state(self) -> State:
+    def state(self, at_once: int) -> State:
         """A copy that can be written down."""
         numbers = {name: getattr(self.course, name) for name in _core.Course.names}
         arrays = {name: getattr(self, name).copy() for name in ("alpha", "w", "active", "actives", "slow")}
-        return {**arrays, "rough": self.rough, "course": numbers}
+        return {**arrays, "rough": self.rough, "course": numbers, "at_once": at_once}
 
     @classmethod
     def of(cls, state: State) -> Memory:
@@ -124,9 +124,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
 
     def iterate(primal: float, claim: float, playing: int, **more: Any) -> Iterate:
         shown = primal, course.dual, claim, playing, course.passes
-        now = Iterate(at.w, course.b, at.alpha, *shown, **more)
-        now.state = lambda: {**at.state(), "at_once": now.at_once}
-        return now
+        return Iterate(at.w, course.b, at.alpha, *shown, state=at.state, **more)
 
     if not course.passes and course.dual > 0:  # α = c may be all there is to find
         course.passes = 1

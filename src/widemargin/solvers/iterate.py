@@ -56,5 +56,6 @@ class Iterate:
     improving: bool = False
     #: How many iterations the caller would take at once from here on; he may set it before he resumes the solver.
     at_once: int = 1
-    #: All that the solver needs to go on from here, in another process if need be; None if it can only begin anew.
-    state: Callable[[], State] | None = None
+    #: Given `at_once`, all that the solver needs to go on from here, in another process if need be; None if it can only
+    #: begin anew.
+    state: Callable[[int], State] | None = None
