@@ -104,6 +104,19 @@ auto fresh(double*& data, Sizes... sizes) {
     return nb::ndarray<nb::numpy, double>(data, {static_cast<std::size_t>(sizes)...}, owner);
 }
 
+// Lets other threads of Python go on meanwhile, if this takes longer than to hand over to them and to wait for one's turn.
+// It reads so many numbers, each in a nanosecond or less.
+class Release {
+   public:
+    explicit Release(Index numbers) {
+        constexpr Index worth = 100'000;
+        if (numbers >= worth) release.emplace();
+    }
+
+   private:
+    std::optional<nb::gil_scoped_release> release;
+};
+
 // Calls work(Loss{}) for the loss of that name.
 template <class Losses = wm::Losses, class Work>
 auto with_loss(const std::string& name, Work&& work) {
@@ -124,7 +137,7 @@ auto scores(const Rows& rows, Vector w, int threads) {
     need(w.size(), rows.d(), "w");
     double* out;
     auto result = fresh(out, rows.n());
-    nb::gil_scoped_release release;
+    const Release release(rows.nonzeros());
     rows.visit([&](const auto& x) { wm::scores(x, w.data(), out, threads); });
     return result;
 }
@@ -133,7 +146,7 @@ auto combine(const Rows& rows, Vector v, int threads) {
     need(v.size(), rows.n(), "v");
     double* out;
     auto result = fresh(out, rows.d());
-    nb::gil_scoped_release release;
+    const Release release(rows.nonzeros());
     rows.visit([&](const auto& x) { wm::combine(x, v.data(), out, threads); });
     return result;
 }
@@ -142,7 +155,7 @@ auto combine_by_sign(const Rows& rows, Vector v, int threads) {
     need(v.size(), rows.n(), "v");
     double* out;
     auto result = fresh(out, 2, rows.d());
-    nb::gil_scoped_release release;
+    const Release release(rows.nonzeros());
     rows.visit([&](const auto& x) { wm::combine_by_sign(x, v.data(), out, threads); });
     return result;
 }
@@ -151,7 +164,7 @@ auto combine_squares(const Rows& rows, Vector v, int threads) {
     need(v.size(), rows.n(), "v");
     double* out;
     auto result = fresh(out, rows.d());
-    nb::gil_scoped_release release;
+    const Release release(rows.nonzeros());
     rows.visit([&](const auto& x) { wm::combine_squares(x, v.data(), out, threads); });
     return result;
 }
@@ -159,7 +172,7 @@ auto combine_squares(const Rows& rows, Vector v, int threads) {
 auto square_norms(const Rows& rows, int threads) {
     double* out;
     auto result = fresh(out, rows.n());
-    nb::gil_scoped_release release;
+    const Release release(rows.nonzeros());
     rows.visit([&](const auto& x) { wm::square_norms(x, out, threads); });
     return result;
 }
@@ -366,25 +379,25 @@ double best_bias_of_lines(Vector scores, Vector y, Vector c, double kink, double
     need(c.size(), n, "c");
     if (std::none_of(c.data(), c.data() + n, [](double one) { return one > 0; }))
         throw std::invalid_argument("no row has any strength");
-    nb::gil_scoped_release release;
+    const Release release(4 * n);
     return wm::best_bias_of_lines(scores.data(), y.data(), c.data(), kink, flat, n);
 }
 
 double inner(Vector a, Vector b) {
     need(b.size(), static_cast<Index>(a.size()), "b");
-    nb::gil_scoped_release release;
+    const Release release(static_cast<Index>(a.size()));
     return wm::inner(a.data(), b.data(), static_cast<Index>(a.size()));
 }
 
 double distance(Vector a, Vector b) {
     need(b.size(), static_cast<Index>(a.size()), "b");
-    nb::gil_scoped_release release;
+    const Release release(static_cast<Index>(a.size()));
     return wm::distance(a.data(), b.data(), static_cast<Index>(a.size()));
 }
 
 double losses(const std::string& loss, Vector m, Vector c, int threads) {
     need(c.size(), static_cast<Index>(m.size()), "c");
-    nb::gil_scoped_release release;
+    const Release release(4 * static_cast<Index>(m.size()));
     return with_loss(loss, [&](auto chosen) {
         return wm::losses<decltype(chosen)>(m.data(), c.data(), static_cast<Index>(m.size()), threads);
     });
@@ -392,7 +405,7 @@ double losses(const std::string& loss, Vector m, Vector c, int threads) {
 
 double conjugates(const std::string& loss, Vector alpha, Vector c, int threads) {
     need(c.size(), static_cast<Index>(alpha.size()), "c");
-    nb::gil_scoped_release release;
+    const Release release(4 * static_cast<Index>(alpha.size()));
     return with_loss(loss, [&](auto chosen) {
         return wm::conjugates<decltype(chosen)>(alpha.data(), c.data(), static_cast<Index>(alpha.size()), threads);
     });
@@ -413,7 +426,7 @@ nb::tuple facts_of_rows(const std::string& loss, Vector m, Vector alpha, Vector 
                           tiny, support.data()};
     wm::RowFacts facts;
     {
-        nb::gil_scoped_release release;
+        const Release release(8 * n);
         facts = with_loss(loss, [&](auto chosen) { return wm::facts_of_rows<decltype(chosen)>(proof, threads); });
     }
     const auto triple = [](const auto& x) { return nb::make_tuple(x[0], x[1], x[2]); };
@@ -431,7 +444,7 @@ nb::tuple follow_ramp(Vector m, Vector dm, double t, Vector centre, Vector c, Ve
     need(y.size(), n, "y");
     wm::RampSums sums;
     {
-        nb::gil_scoped_release release;
+        const Release release(8 * n);
         sums = wm::follow_ramp({m.data(), dm.data(), centre.data(), c.data(), y.data(), t, tau, alpha.data(), n}, threads);
     }
     return nb::make_tuple(sums.slope, sums.bend, sums.loss, sums.held, sums.total, sums.balance, sums.free);
@@ -447,7 +460,7 @@ nb::tuple follow_curve(const std::string& loss, Vector m, Vector dm, double t, V
     const wm::Curve curve{m.data(), dm.data(), c.data(), t, alpha.data(), weights.data(), n};
     wm::CurveSums sums;
     {
-        nb::gil_scoped_release release;
+        const Release release(8 * n);
         sums = with_loss<wm::SmoothLosses>(
             loss, [&](auto chosen) { return wm::follow_curve<decltype(chosen)>(curve, threads); });
     }

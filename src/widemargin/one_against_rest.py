@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from threading import Event
@@ -72,11 +72,10 @@ class OneAgainstRest:
             raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
         strengths, loss = self._strengths(y, classes, weights), LOSSES[self.loss]
         penalised = bool(np.isfinite(self.C)) or bool(np.isfinite(loss.kink))
-        problems = [
-            Problem(rows, signed, strengths, loss, bool(self.fit_intercept), penalised) for signed in signs(y, classes)
-        ]
-        choose(self.solver, problems[0])
-        return classes, problems
+        first, *others = signs(y, classes)
+        problem = Problem(rows, first, strengths, loss, bool(self.fit_intercept), penalised)
+        choose(self.solver, problem)
+        return classes, [problem, *(problem.but(y=other) for other in others)]
 
     def _strengths(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
         """cᵢ = C × class weight × sample weight."""
@@ -188,7 +187,7 @@ class OneAgainstRest:
         alone = verbose or self.solver in HEAVY or (problems[0].rows.nonzeros < LITTLE and not shared)
         workers = 1 if alone else min(threads, len(groups))
         if workers == 1 or keep is not None:
-            with training.one_blas_thread():
+            with training.one_blas_thread:
                 for group in groups:
                     if group[-1] < len(done):
                         continue
@@ -201,9 +200,8 @@ class OneAgainstRest:
             return done
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # slow to import
 
-        rows = problems[0].rows.with_threads(1)  # one thread for each; the bits do not depend on it
-        problems = [replace(problem, rows=rows) for problem in problems]
-        with training.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        problems = [problem.but(threads=1) for problem in problems]  # the bits do not depend on it
+        with training.one_blas_thread, ThreadPoolExecutor(workers) as pool:
             tasks = [pool.submit(fit_group, group) for group in groups]
             try:  # the first to fail ends them all, whichever class it is
                 for one in wait(tasks, return_when=FIRST_EXCEPTION).done:

@@ -8,7 +8,7 @@ penalty ½‖w‖² (least squares, maximum likelihood) the dual demands w(α) =
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 
@@ -150,6 +150,13 @@ class Problem:
     def live(self) -> NDArray[np.intp]:
         """The rows that count: those of positive strength."""
         return np.flatnonzero(self.c > 0)
+
+    def but(self, *, y: Floats | None = None, threads: int | None = None) -> Problem:
+        """The same problem with other labels or threads; what it knows of its strengths comes along."""
+        rows = self.rows if threads is None else self.rows.with_threads(threads)
+        other = replace(self, y=self.y if y is None else y, rows=rows)
+        vars(other).update(hard=self.hard, live=self.live, upper=self.upper)
+        return other
 
     def of(self, index: NDArray[np.intp]) -> Problem:
         """The same problem of some of its rows, copied."""

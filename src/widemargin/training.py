@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -102,7 +103,7 @@ def fit(
     iterates = chosen(problem, tol=tol, seed=seed, start=start)
     last: Iterate | None = None
     try:
-        with one_blas_thread():
+        with one_blas_thread:
             for last in iterates:
                 last.iterations += loop.earlier
                 if loop.accept(last, final=last.claim <= tol, doubted=last.improving):
@@ -137,10 +138,32 @@ def solution(fit: Fit) -> State:
     return {"w": fit.w, "b": fit.b, "alpha": fit.alpha, "iterations": fit.iterations}
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """BLAS's own threads would change the last bits, and spin on the cores that the kernels need."""
-    limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
-    return limit
+class _OneBlasThread:
+    """BLAS's own threads would change the last bits, and spin on the cores that the kernels need.
+
+    Fits may be inside one another or side by side: the first to come sets the limit, which takes a while, and the last
+    to go lifts it.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.inside = Lock(), 0
+        self.limit: AbstractContextManager[object] = nullcontext()
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.limit = _blas().limit(limits=1, user_api="blas")
+                self.limit.__enter__()
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limit.__exit__(None, None, None)
+
+
+one_blas_thread = _OneBlasThread()
 
 
 @cache

@@ -414,11 +414,14 @@ def _guess_of_square(problem: Problem) -> float:
         return np.inf
     if problem.fit_intercept and abs(inner(c, problem.y)) > UNEVEN * c.sum():
         return np.inf
+    with np.errstate(over="ignore"):
+        alone = inner(c * c, problem.norms)  # what the rows would make of it if they were at right angles
+    if alone >= c.sum():  # most rows, visited alone, would not go to their bound
+        return np.inf
     some, every = np.zeros(rows.n), max(EVERY, rows.n // SAMPLE)
     some[::every] = c[::every]
     w, share = problem.weights(some), float(some.sum() / c.sum())
     if share == 0:
         return np.inf
     with np.errstate(over="ignore", invalid="ignore"):
-        alone = inner(c * c, problem.norms)  # what the rows would make of it if they were at right angles
         return float(np.float64(inner(w, w) / share - (1 - share) * alone) / share)
