@@ -48,7 +48,7 @@ template <class A, class B>
     double rest = 0;
     for (; j < d; ++j) rest += static_cast<double>(a[j]) * static_cast<double>(b[j]);
     const Four sums = (s0 + s1) + (s2 + s3);
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
+    return (sums[0] + sums[1]) + (sums[2] + (sums[3] + rest));
 }
 
 // Σ of term(k) in four running sums, for the same reason.

@@ -98,7 +98,7 @@ struct Move {
 
 template <class Loss>
 [[gnu::always_inline]] inline Move move_of(const DualCd& pass, Index i, double alpha, double score, double s) {
-    const double m = pass.y[i] * (score + pass.b + s * pass.inverse_rho);
+    const double m = pass.y[i] * (score + (pass.b + s * pass.inverse_rho));
     return {m, Loss::step(alpha, m, pass.norms[i] + pass.inverse_rho, pass.c[i])};
 }
 
