@@ -65,8 +65,9 @@ AMPLE, EVERY, SAMPLE = 4.0, 16, 512
 UNEVEN = 0.1
 #: The relative gap at which the mean rows of the classes are solved well enough, and the passes that may take.
 PRECISE, AT_MOST = 1e-6, 1000
-#: 1/ρ is so many times as large there: two rows do not mind. Shares of c smaller than the least are no better than 0.
-FIRM, LEAST = 30.0, 1e-20
+#: 1/ρ is so many times as large there: two rows do not mind, and come to this balance. Shares of c smaller than the
+#: least are no better than 0.
+FIRM, BALANCED, LEAST = 30.0, 1e-2, 1e-20
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -393,6 +394,8 @@ def _from_means(problem: Problem, tol: float) -> Memory | None:
     descent.inverse_rho *= FIRM
     descent.all_play()
     descent.go_on(AT_MOST)
+    if problem.fit_intercept and abs(at.alpha[0] - at.alpha[1]) > BALANCED * at.alpha.sum():
+        return None  # numbers too large for their sums
     a, w = at.alpha * shares, means[0]
     w *= at.alpha[0]
     means[1] *= at.alpha[1]
