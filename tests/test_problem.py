@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,6 +70,30 @@ def test_best_bias_is_best(data):
     for low, high in ((-reach, reach), (b - 1, b + 1)):
         best = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-10})
         assert objective(b) <= best.fun * (1 + 1e-10) + 1e-12
+
+
+@pytest.mark.parametrize("far", [0.0, 1e8, 1e10])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_best_bias_far_from_zero(loss, far):
+    """As good, up to the rounding of b, as the best bias of scores that are moved back."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(500) < 0.3, 1.0, -1.0)
+    problem = make_problem(np.zeros((500, 1)), y, 1.0, loss)
+    moved = far + 3 * rng.standard_normal(500)
+    scores = moved - far  # exactly so
+    best = problem.primal(np.zeros(1), y * (scores + problem.best_bias(scores)))
+    b = problem.best_bias(moved)
+    assert problem.primal(np.zeros(1), y * (scores + (b + far))) <= best * (1 + 1e-12 + 1e-10 * (far > 1e9))
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e10, 1e12])
+def test_best_bias_behind_the_kink_of_a_heavy_row(heavy):
+    """The squared hinge: a step to the kink of one row is tiny, the minimum, 0 at b = 2, is far."""
+    problem = make_problem(np.zeros((4, 1)), np.array([1.0, 1.0, 1.0, -1.0]), 1.0, "squared_hinge")
+    problem = replace(problem, c=np.array([heavy, 1.0, 1.0, 1.0]))
+    scores = np.array([1 - 1e-10, -1.0, -1.0, -3.0])
+    b = problem.best_bias(scores)
+    assert problem.primal(np.zeros(1), problem.y * (scores + b)) <= 1e-12
 
 
 def test_best_bias_of_a_curve_takes_few_walks(monkeypatch):

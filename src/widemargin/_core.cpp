@@ -105,7 +105,7 @@ auto fresh(double*& data, Sizes... sizes) {
 }
 
 // Lets other threads of Python go on meanwhile, if this takes longer than to hand over to them and to wait for one's turn.
-// It reads so many numbers, each in a nanosecond or less.
+// It reads or writes so many numbers, each in a nanosecond or less.
 class Release {
    public:
     explicit Release(Index numbers) {
@@ -137,7 +137,7 @@ auto scores(const Rows& rows, Vector w, int threads) {
     need(w.size(), rows.d(), "w");
     double* out;
     auto result = fresh(out, rows.n());
-    const Release release(rows.nonzeros());
+    const Release release(rows.nonzeros() + rows.n() + rows.d());
     rows.visit([&](const auto& x) { wm::scores(x, w.data(), out, threads); });
     return result;
 }
@@ -146,7 +146,7 @@ auto combine(const Rows& rows, Vector v, int threads) {
     need(v.size(), rows.n(), "v");
     double* out;
     auto result = fresh(out, rows.d());
-    const Release release(rows.nonzeros());
+    const Release release(rows.nonzeros() + rows.n() + rows.d());
     rows.visit([&](const auto& x) { wm::combine(x, v.data(), out, threads); });
     return result;
 }
@@ -155,7 +155,7 @@ auto combine_by_sign(const Rows& rows, Vector v, int threads) {
     need(v.size(), rows.n(), "v");
     double* out;
     auto result = fresh(out, 2, rows.d());
-    const Release release(rows.nonzeros());
+    const Release release(rows.nonzeros() + rows.n() + rows.d());
     rows.visit([&](const auto& x) { wm::combine_by_sign(x, v.data(), out, threads); });
     return result;
 }
@@ -164,7 +164,7 @@ auto combine_squares(const Rows& rows, Vector v, int threads) {
     need(v.size(), rows.n(), "v");
     double* out;
     auto result = fresh(out, rows.d());
-    const Release release(rows.nonzeros());
+    const Release release(rows.nonzeros() + rows.n() + rows.d());
     rows.visit([&](const auto& x) { wm::combine_squares(x, v.data(), out, threads); });
     return result;
 }
@@ -172,7 +172,7 @@ auto combine_squares(const Rows& rows, Vector v, int threads) {
 auto square_norms(const Rows& rows, int threads) {
     double* out;
     auto result = fresh(out, rows.n());
-    const Release release(rows.nonzeros());
+    const Release release(rows.nonzeros() + rows.n() + rows.d());
     rows.visit([&](const auto& x) { wm::square_norms(x, out, threads); });
     return result;
 }

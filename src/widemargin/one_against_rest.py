@@ -175,6 +175,7 @@ class OneAgainstRest:
                         watch=partial(show, line),
                         resumed=resumed["current"] if resumed is not None and k == len(ends) else None,
                         keep=kept if keep is not None else None,
+                        limited=True,
                     )
                 except (InseparableError, SeparableError) as error:
                     if len(problems) > 2:
@@ -187,7 +188,7 @@ class OneAgainstRest:
         alone = verbose or self.solver in HEAVY or (problems[0].rows.nonzeros < LITTLE and not shared)
         workers = 1 if alone else min(threads, len(groups))
         if workers == 1 or keep is not None:
-            with training.one_blas_thread:
+            with training.one_blas_thread():
                 for group in groups:
                     if group[-1] < len(done):
                         continue
@@ -201,7 +202,8 @@ class OneAgainstRest:
         from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # slow to import
 
         problems = [problem.but(threads=1) for problem in problems]  # the bits do not depend on it
-        with training.one_blas_thread, ThreadPoolExecutor(workers) as pool:
+        # BLAS counts its threads for the whole process or, on OpenMP, for each thread that calls it.
+        with training.one_blas_thread(), ThreadPoolExecutor(workers, initializer=training.one_blas_thread) as pool:
             tasks = [pool.submit(fit_group, group) for group in groups]
             try:  # the first to fail ends them all, whichever class it is
                 for one in wait(tasks, return_when=FIRST_EXCEPTION).done:

@@ -36,7 +36,7 @@ HARD_ROUNDING = 1e-9
 BALANCED, ROUNDED = 4e-14, 2e-15
 #: A slope in b this small beside its range is rounding, and counts as 0.
 FLAT = 1e-12
-#: A step of Newton's method this small beside b is the last.
+#: Two steps in a row of Newton's method this small, or within the rounding of b, are its last.
 ALMOST = 1e-9
 #: Once or twice is enough to balance α but for rounding.
 BALANCINGS = 5
@@ -361,7 +361,7 @@ def _lower_first(alpha: Floats, candidates: NDArray[np.intp], margins: Floats, e
 def _best_bias_of_curve(problem: Problem, scores: Floats, near: float) -> float:
     """The root of the slope in b, which only rises: Newton's method inside a bracket."""
     m, spare = problem.y * scores, np.empty((2, len(scores)))
-    b, low, high = near, -np.inf, np.inf
+    b, low, high, small = near, -np.inf, np.inf, False
     for _ in range(200):
         slope, curvature, _, _ = _core.follow_curve(
             problem.loss.name, m, problem.y, b, problem.c, spare[0], spare[1], problem.rows.threads
@@ -373,8 +373,9 @@ def _best_bias_of_curve(problem: Problem, scores: Floats, near: float) -> float:
         reach = (high - low) if bracketed else 2 * (1 + abs(b))
         step = -slope / curvature if curvature > 0 else -np.sign(slope) * reach
         b += float(min(max(step, -reach), reach))
-        if abs(step) <= ALMOST * (1 + abs(b)):  # the next step would be its square, which is rounding
+        small, before = abs(step) <= max(ALMOST, 4 * np.finfo(np.float64).eps * abs(b)), small
+        if small and before:  # one alone may have come to a kink, behind which all is different
             break
-        if bracketed and not low < b < high:
+        if not small and bracketed and not low < b < high:
             b = low + (high - low) / 2
     return b

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -84,11 +83,13 @@ def fit(
     watch: Watch | None = None,
     resumed: State | None = None,
     keep: Keep | None = None,
+    limited: bool = False,
 ) -> Fit:
     """Train until the relative gap is proved to be at most `tol`, or until the solver has nothing more to give.
 
     `watch` and `keep` are called whenever the solver returned, see :data:`Watch` and :data:`Keep`; `resumed`, a state
-    that was kept, lets the fit go on as if it had never stopped.
+    that was kept, lets the fit go on as if it had never stopped. If BLAS's threads are `limited` already, that is not
+    done again: it takes as long as a small fit.
     """
     chosen = choose(solver, problem)
     problem.check_lengths()
@@ -103,7 +104,7 @@ def fit(
     iterates = chosen(problem, tol=tol, seed=seed, start=start)
     last: Iterate | None = None
     try:
-        with one_blas_thread:
+        with nullcontext() if limited else one_blas_thread():
             for last in iterates:
                 last.iterations += loop.earlier
                 if loop.accept(last, final=last.claim <= tol, doubted=last.improving):
@@ -138,32 +139,10 @@ def solution(fit: Fit) -> State:
     return {"w": fit.w, "b": fit.b, "alpha": fit.alpha, "iterations": fit.iterations}
 
 
-class _OneBlasThread:
-    """BLAS's own threads would change the last bits, and spin on the cores that the kernels need.
-
-    Fits may be inside one another or side by side: the first to come sets the limit, which takes a while, and the last
-    to go lifts it.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.inside = Lock(), 0
-        self.limit: AbstractContextManager[object] = nullcontext()
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if self.inside == 0:
-                self.limit = _blas().limit(limits=1, user_api="blas")
-                self.limit.__enter__()
-            self.inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                self.limit.__exit__(None, None, None)
-
-
-one_blas_thread = _OneBlasThread()
+def one_blas_thread() -> AbstractContextManager[object]:
+    """BLAS's own threads would change the last bits, and spin on the cores that the kernels need."""
+    limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return limit
 
 
 @cache

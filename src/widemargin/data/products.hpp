@@ -158,8 +158,8 @@ template <class Rows>
         if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
 }
 
-// Memory that a thread keeps for the next of its sums, unless it is very much: to touch fresh pages takes longer than to add
-// up what is in them.
+// Memory that a thread keeps for the next of its sums, unless that is more than 32 MB: to touch fresh pages takes longer than
+// to add up what is in them. One at a time in a thread.
 class Scratch {
    public:
     explicit Scratch(Index count) {

@@ -476,7 +476,7 @@ struct Course {
     }
 };
 
-// The gap at w, b and α as so many of the rows, drawn at random, suggest it.
+// The gap at w, b and α as so many of the rows, drawn at random, suggest it; a few far stronger than the others may be missed.
 template <class Loss, class Rows>
 double gap_of_some(const Rows& rows, const DualCd& pass, double b, const Index* live, Index count, Index some, Draws draws) {
     double gap = 0;

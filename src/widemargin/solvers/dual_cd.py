@@ -67,7 +67,7 @@ UNEVEN = 0.1
 PRECISE, AT_MOST = 1e-6, 1000
 #: 1/ρ is so many times as large there: two rows do not mind, and come to this balance. Shares of c smaller than the
 #: least are no better than 0.
-FIRM, BALANCED, LEAST = 30.0, 1e-2, 1e-20
+FIRM, EVEN, LEAST = 30.0, 1e-2, 1e-20
 #: After this many passes' worth of work the solver gives up.
 PASSES = 3000
 
@@ -394,10 +394,9 @@ def _from_means(problem: Problem, tol: float) -> Memory | None:
     descent.inverse_rho *= FIRM
     descent.all_play()
     descent.go_on(AT_MOST)
-    if problem.fit_intercept and abs(at.alpha[0] - at.alpha[1]) > BALANCED * at.alpha.sum():
+    if problem.fit_intercept and abs(at.alpha[0] - at.alpha[1]) > EVEN * at.alpha.sum():
         return None  # numbers too large for their sums
-    a, w = at.alpha * shares, means[0]
-    w *= at.alpha[0]
+    a, w = at.alpha * shares, at.alpha[0] * means[0]
     means[1] *= at.alpha[1]
     w -= means[1]
     return _begin(problem, tol, np.where(y > 0, a[0], a[1]) * c, w, at.course.b) if a.max() > LEAST else None
@@ -419,7 +418,7 @@ def _guess_of_square(problem: Problem) -> float:
         return np.inf
     with np.errstate(over="ignore"):
         alone = inner(c * c, problem.norms)  # what the rows would make of it if they were at right angles
-    if alone >= c.sum():  # most rows, visited alone, would not go to their bound
+    if alone >= c.sum():  # on average a row, visited alone, would not go to its bound
         return np.inf
     some, every = np.zeros(rows.n), max(EVERY, rows.n // SAMPLE)
     some[::every] = c[::every]

@@ -40,8 +40,8 @@ PRECISE = 1e-13
 PATIENCE = 8
 #: Steps that the hard margin may take until it separates the classes.
 FEASIBLE = 100
-#: A step of Newton's method takes its curvature from four times as many rows after a step shorter than this, or one
-#: that left more than this share of the gap.
+#: A factor of Newton's method takes its curvature from four times as many rows after a step shorter than this, or if
+#: more than this share of the gap at the last factor is left.
 SHORT, LITTLE = 0.5, 0.05
 #: As long as steps leave no more than this share of the gap, the next goes by the same factor.
 KEEP = 0.3
@@ -148,7 +148,7 @@ def _newton(
                 return
             progress.tol /= 10  # the feasible point was not next to it
         slope = np.append(w - implied, -balance)
-        falls, last = progress.claim < min(np.inf, KEEP * last), progress.claim
+        falls, last = progress.claim < KEEP * last, progress.claim
         if falls and secants is not None:
             secants.add(step, slope - before)
         else:

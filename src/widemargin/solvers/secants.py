@@ -24,8 +24,8 @@ class Secants:
 
     def add(self, step: Floats, change: Floats) -> None:
         """A step that was taken, and by how much it changed the slope."""
-        along = inner(step, change)
-        if along > 0:  # as it is wherever a loss bends; rounding may say otherwise
+        along, rounding = inner(step, change), float(np.finfo(np.float64).eps)
+        if along > rounding * np.linalg.norm(step) * np.linalg.norm(change):
             self.pairs.append((step, change, along))
 
     def newton_step(self, slope: Floats) -> tuple[Floats, float, Floats]:
