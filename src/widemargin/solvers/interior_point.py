@@ -43,6 +43,9 @@ FEASIBLE = 100
 #: A factor of Newton's method takes its curvature from four times as many rows after a step shorter than this, or if
 #: more than this share of the gap at the last factor is left.
 SHORT, LITTLE = 0.5, 0.05
+#: Rows on the margin are polished if they are not more than this, nor so many times as many as there are unknowns: where
+#: ties have put more there, α has room to spare, and the matrix would take longer than all steps.
+MOST_POLISHED, TIES = 2000, 10
 #: As long as steps leave no more than this share of the gap, the next goes by the same factor.
 KEEP = 0.3
 #: The strength of the least squares from which a hard margin sets out, over the mean square of the rows.
@@ -319,7 +322,7 @@ def _polished(
     """
     y, c, kink = problem.narrow(problem.y), problem.narrow(problem.c), problem.loss.kink
     chosen = np.flatnonzero(on_margin)
-    if not 0 < len(chosen) <= 2000:
+    if not 0 < len(chosen) <= min(MOST_POLISHED, TIES * (problem.rows.d + 1)):
         return None
     x = problem.rows.take(problem.live[chosen]) * y[chosen, None]
     border = y[chosen, None] if problem.fit_intercept else np.zeros((len(chosen), 0))
