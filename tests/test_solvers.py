@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import warnings
 from dataclasses import replace
 from itertools import product
 from unittest import mock
@@ -332,6 +333,30 @@ def test_a_sample_tells_what_the_first_pass_of_descent_left(C, fit_intercept):
     dual = problem.dual(bound, problem.weights(bound))
     gap = (problem.primal(first.w, margins) - dual) / dual
     assert gap / 3 <= first.claim <= 3 * gap  # with a bias, b is on its way
+
+
+@pytest.mark.parametrize("C", [1e4, 1e8])
+def test_steep_sparse_data_begins_with_descent(C):
+    """Where a step of a method of second order takes as long as thousands of passes: solved, and without a warning."""
+    X = sp.random_array((3000, 2500), density=0.005, format="csr", rng=np.random.default_rng(0))
+    problem = make_problem(X, np.random.default_rng(1).choice([-1.0, 1.0], 3000), C)
+    assert begins_with_descent(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit(problem, tol=1e-6).certificate.relative_gap <= 1e-6
+
+
+def test_auto_looks_at_what_descent_has_reached_before_it_changes_its_mind():
+    """Slacks of mere rounding keep descent from claiming anything at such a C, but its point is the solution."""
+    X = sp.random(2000, 3000, 0.01, format="csr", random_state=0)
+    problem = make_problem(X, np.where(np.random.default_rng(2).random(2000) < 0.4, 1.0, -1.0), 1e8)
+    with mock.patch.object(Wide, "weigh", side_effect=AssertionError("there was no need for it")):
+        assert fit(problem, tol=1e-8).certificate.relative_gap <= 1e-8
+
+
+def test_steep_tall_data_does_not():
+    """There a few steps of the proximal point method take no longer than a few passes."""
+    assert not begins_with_descent(make_problem(*noisy(50_000, 20), 1e4))
 
 
 def at_its_bounds(kind, fit_intercept=False):

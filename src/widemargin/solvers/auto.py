@@ -37,8 +37,9 @@ PASSES = 25
 A_RETURN = 5e4
 #: Passes of coordinate descent before its pace is judged.
 FIRST = 2
-#: Nor is it tried where Σ c‖x‖² is this many times the number of columns: so much steeper than the penalty is the loss.
-STIFF = 1.5e4
+#: Nor is it tried where Σ c‖x‖² is this many times the number of columns, so much steeper than the penalty is the loss,
+#: if the others take no longer than so many passes.
+STIFF, QUICK = 1.5e4, 100
 #: The relative gap from which on coordinate descent's point is a better start than none.
 NEAR = 1.0
 
@@ -100,6 +101,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             if at.spent > second_order or (tried and _left(at.trace, tol) > second_order):
                 at.trying = False
                 at.reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
+                iterate.claim = 0.0  # it may be better than it seems, and a look costs next to nothing
             iterate.state = at.state
             yield iterate
             if not at.trying:
@@ -128,7 +130,7 @@ def begins_with_descent(problem: Problem) -> bool:
     """Whether coordinate descent is worth a try: another method would take a while, and it would not crawl."""
     if not problem.penalised or min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
         return problem.penalised
-    return not (_is_solved_at_once(problem) or (_is_proximal(problem) and _is_stiff(problem)))
+    return not (_is_solved_at_once(problem) or _would_crawl(problem))
 
 
 def _is_solved_at_once(problem: Problem) -> bool:
@@ -142,8 +144,12 @@ def _is_proximal(problem: Problem) -> bool:
     return problem.loss.name == "hinge" and not problem.hard and problem.rows.d <= problem.rows.n
 
 
-def _is_stiff(problem: Problem) -> bool:
-    return inner(problem.c, problem.norms) > STIFF * problem.rows.d
+def _would_crawl(problem: Problem) -> bool:
+    """Coordinate descent, while the proximal point method is for it."""
+    if not _is_proximal(problem) or inner(problem.c, problem.norms) <= STIFF * problem.rows.d:
+        return False
+    other = min(_cost_of_proximal_newton(problem), _cost_of_interior_point(problem))
+    return other <= QUICK * problem.rows.n * _cost_of_a_visit(problem)
 
 
 def _a_little_of_smo(problem: Problem, *, tol: float, seed: int, start: Start | None) -> Iterator[Iterate]:
@@ -191,7 +197,7 @@ def _left(trace: list[tuple[float, float]], tol: float) -> float:
         return 0.0
     half = bisect_right(trace, spent / 2, key=itemgetter(0)) - 1
     earlier = next((one for one in trace[half:-1] if np.isfinite(one[1])), None)
-    if earlier is None or np.isinf(claim):
+    if earlier is None or not earlier[1] > claim:
         return np.inf
     rate = np.log(earlier[1] / claim) / (spent - earlier[0])
-    return float(np.log(claim / tol) / rate) if rate > 0 else np.inf
+    return float(np.log(claim / tol) / rate)

@@ -43,8 +43,8 @@ FEASIBLE = 100
 #: A factor of Newton's method takes its curvature from four times as many rows after a step shorter than this, or if
 #: more than this share of the gap at the last factor is left.
 SHORT, LITTLE = 0.5, 0.05
-#: Rows on the margin are polished if they are not more than this, nor so many times as many as there are unknowns: where
-#: ties have put more there, α has room to spare, and the matrix would take longer than all steps.
+#: Rows on the margin are polished if they are no more than this, nor so many times as many as there are unknowns:
+#: where ties have put more there, α has room to spare, and the matrix would take longer than all steps.
 MOST_POLISHED, TIES = 2000, 10
 #: As long as steps leave no more than this share of the gap, the next goes by the same factor.
 KEEP = 0.3
@@ -231,9 +231,9 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
             hopeless = problem.hard and iteration % 8 == 0 and problem.hulls_seem_to_meet(alpha, implied)
             yield Iterate(at.w, at.b, alpha, *progress.seen, np.inf, n, iteration, inseparable=hopeless)
 
-        with np.errstate(over="ignore"):  # a row whose α has reached its bound weighs nothing
-            weights = 1 / (at.s / at.alpha + at.xi / at.room)
-        system.weigh(problem.widen(weights))
+        # A row whose α has reached its bound weighs nothing; a step that is no number is not taken.
+        with np.errstate(over="ignore", invalid="ignore"):
+            system.weigh(problem.widen(1 / (at.s / at.alpha + at.xi / at.room)))
         residual = at.w - implied, balance
         step = _step(problem, system, at, residual, np.zeros_like(y), np.zeros_like(y))
         target = mu * (at.products(_longest(at, step), step) / pairs / mu) ** 3
