@@ -359,6 +359,32 @@ def test_steep_tall_data_does_not():
     assert not begins_with_descent(make_problem(*noisy(50_000, 20), 1e4))
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, lambda X: np.asfortranarray(X, np.float32)])
+@pytest.mark.parametrize(("loss", "digit", "C"), [("hinge", 3, 10.0), ("squared_hinge", 0, 1000.0)])
+@with_and_without_bias
+def test_few_rows_in_play_are_solved_by_their_products(loss, digit, C, fit_intercept, storage, monkeypatch):
+    """Less work than visits of one row at a time, and the same optimum; α stays in its bounds, w is that of α."""
+    digits, labels = load_digits(return_X_y=True)
+    problem = make_problem(storage(digits / 16), np.where(labels == digit, 1.0, -1.0), C, loss, fit_intercept)
+
+    def descend(few):
+        monkeypatch.setattr(descent_module, "FEW", few)
+        visits = 0
+        for iterate in SOLVERS["dual_cd"].solve(problem, tol=1e-6):
+            iterate.at_once, visits = 1000, visits + iterate.visits
+            assert (iterate.alpha >= 0).all()
+            assert (iterate.alpha <= problem.upper).all()
+            assert iterate.w == pytest.approx(problem.weights(iterate.alpha), abs=1e-7)
+            if iterate.claim <= 1e-6:
+                return visits
+        raise AssertionError("it gave up")
+
+    alone, together = descend(0), descend(60)
+    assert together < 0.7 * alone
+    one, other = fit(problem, solver="dual_cd", tol=1e-6), fit(problem, solver="interior_point", tol=1e-9)
+    assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-6)
+
+
 def at_its_bounds(kind, fit_intercept=False):
     """Rows of a small C whose α = c is the solution, seems to be, or is but for a few."""
     rng = np.random.default_rng(3)

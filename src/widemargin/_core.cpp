@@ -259,7 +259,7 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
 // As many passes as the budget allows; how many rows were in play in the last one, how many are in the next, and the visits.
 nb::tuple dual_cd_descend(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
                           Array<double> w, double inverse_rho, Array<Index> active, Index actives, Array<const Index> live,
-                          bool hard, int shift, Array<unsigned char> slow, wm::Course& course, const wm::Habits& habits, Index many,
+                          bool hard, int shift, Array<unsigned char> slow, wm::Course& course, const wm::Habits& habits, Index few, Index many,
                           Index most_passes, Index most_visits, Index seed, int threads, Index apart, wm::Workspace& work) {
     wm::DualCd pass =
         numbers_of_descent(rows, y, c, norms, alpha, w, inverse_rho, active, actives, shift, slow, threads, apart);
@@ -270,7 +270,7 @@ nb::tuple dual_cd_descend(const std::string& loss, const Rows& rows, Vector y, V
         nb::gil_scoped_release release;
         playing = with_loss(loss, [&](auto chosen) {
             return rows.visit([&](const auto& x) {
-                return wm::descend<decltype(chosen)>(x, pass, live.data(), static_cast<Index>(live.size()), hard, course, habits, many,
+                return wm::descend<decltype(chosen)>(x, pass, live.data(), static_cast<Index>(live.size()), hard, course, habits, few, many,
                                                      {most_passes, most_visits}, seed, work, visits);
             });
         });
@@ -768,7 +768,7 @@ NB_MODULE(MODULE_NAME, m) {
     bind_course(m);
     m.def("dual_cd_descend", &dual_cd_descend, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
           nb::arg("w").noconvert(), "inverse_rho"_a, nb::arg("active").noconvert(), "actives"_a, "live"_a, "hard"_a, "shift"_a,
-          nb::arg("slow").noconvert(), "course"_a, "habits"_a, "many"_a, "most_passes"_a, "most_visits"_a, "seed"_a, "threads"_a,
+          nb::arg("slow").noconvert(), "course"_a, "habits"_a, "few"_a, "many"_a, "most_passes"_a, "most_visits"_a, "seed"_a, "threads"_a,
           "apart"_a, "work"_a);
     m.attr("lanes") = wm::lanes;
     nb::class_<LaneDescent>(m, "LaneDescent")

@@ -138,6 +138,7 @@ def dual_cd_descend(
     slow: NDArray[np.uint8],
     course: Course,
     habits: Habits,
+    few: int,
     many: int,
     most_passes: int,
     most_visits: int,

@@ -69,6 +69,9 @@ struct Quadratic {
         else return m - kink + bend * (alpha / c) / 2;
     }
 
+    // d²/dα² of cφ*(−α/c).
+    static double bend_of_row(double c) { return bend ? bend / c / 2 : 0.0; }
+
     // cφ*(−α'/c) − cφ*(−α/c).
     static double conjugate_change(double alpha, double next, double c) {
         return (next - alpha) * (gradient(alpha, 0.0, c) + (bend ? bend * ((next - alpha) / c) / 4 : 0.0));
@@ -78,7 +81,7 @@ struct Quadratic {
     template <class V>
     static V step(V alpha, V m, double q, double c) {
         const V g = gradient(alpha, m, c);
-        V next = alpha - g * (1 / (bend ? q + bend / c / 2 : q));  // the division need not wait for m
+        V next = alpha - g * (1 / (q + bend_of_row(c)));  // the division need not wait for m
         if constexpr (lower_bounded) next = larger(next, 0.0);
         if constexpr (upper_bounded) next = smaller(next, c);
         return g == 0 ? alpha : next;

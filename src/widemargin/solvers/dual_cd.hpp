@@ -24,10 +24,12 @@
 #include <vector>
 
 #include "../data/halves.hpp"
+#include "../data/products_of_rows.hpp"
 #include "../data/rows.hpp"
 #include "../losses.hpp"
 #include "../sums.hpp"
 #include "../threads.hpp"
+#include "free_rows.hpp"
 #include "shuffle.hpp"
 #include "tandem.hpp"
 
@@ -394,6 +396,18 @@ Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double larg
     return visits;
 }
 
+template <class Loss, class Rows>
+Index visit_slow_again(const Rows& rows, DualCd& pass, const Again& again, double largest, Workspace& work, Draws& draws) {
+    return sweep_again<Loss>(rows, pass, again, largest, work, draws, pass.s);
+}
+
+// Rows whose products are known settle all at once.
+template <class Loss>
+Index visit_slow_again(const ProductsOfRows& rows, DualCd& pass, const Again&, double, Workspace&, Draws&) {
+    if constexpr (Loss::shrinks) return FreeRows<Loss>(rows, pass).settle(pass);
+    else return 0;
+}
+
 // When passes over ever fewer rows end: at a gap of those in play, or after so many visits.
 struct Enough {
     double gap;
@@ -414,8 +428,7 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         pass.b += pass.s * pass.inverse_rho;
         if (!Loss::shrinks) break;
         const double worst = std::max(sight.largest, -sight.smallest);
-        if (again.times > 0 && std::abs(sight.gap) > proof)
-            visits += sweep_again<Loss>(rows, pass, again, worst, work, draws, pass.s);
+        if (again.times > 0 && std::abs(sight.gap) > proof) visits += visit_slow_again<Loss>(rows, pass, again, worst, work, draws);
         if (pass.actives == 0 || visits + pass.actives > enough.visits || std::abs(sight.gap) <= enough.gap) break;
         before = std::abs(sight.gap);
         pass.shrink_above = sight.largest > 0 ? sight.largest : inf;
@@ -423,6 +436,39 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         pass.slow_from = again.share * worst;
         if (pass.actives < again.many) pass.split = false;
     }
+    return sight;
+}
+
+// The same among few rows, in terms of their products with each other.
+template <class Loss, class Rows>
+Sight dual_cd_pass_among_few(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
+                             const Draws& draws, Index& visits, double& before) {
+    const ProductsOfRows products(rows, pass.active, pass.actives);
+    const std::vector<Index> few(pass.active, pass.active + pass.actives);
+    std::vector<Index> places(few.size());
+    const auto of_few = [&](const auto* numbers) {
+        std::vector<std::remove_cvref_t<decltype(*numbers)>> own;
+        for (const Index i : few) own.push_back(numbers[i]);
+        return own;
+    };
+    const auto y = of_few(pass.y), c = of_few(pass.c), norms = of_few(pass.norms);
+    auto alpha = of_few(pass.alpha);
+    auto slow = of_few(pass.slow);
+    std::vector<double> scores;
+    for (const Index i : few) scores.push_back(rows.dot(i, pass.w));
+    std::iota(places.begin(), places.end(), Index{0});
+    DualCd own = pass;
+    own.y = y.data(), own.c = c.data(), own.norms = norms.data(), own.alpha = alpha.data(), own.w = scores.data();
+    own.active = places.data(), own.slow = slow.data();
+    const Sight sight = dual_cd_pass<Loss>(products, own, again, proof, enough, work, draws, visits, before);
+    for (std::size_t k = 0; k < few.size(); ++k) {
+        const Index i = few[k];
+        if (alpha[k] != pass.alpha[i]) rows.add(i, (alpha[k] - pass.alpha[i]) * y[k], pass.w);
+        pass.alpha[i] = alpha[k], pass.slow[i] = slow[k];
+    }
+    std::transform(own.active, own.active + own.actives, pass.active,
+                   [&](Index place) { return few[static_cast<std::size_t>(place)]; });
+    pass.actives = own.actives, pass.b = own.b, pass.s = own.s;
     return sight;
 }
 
@@ -498,7 +544,7 @@ struct Budget {
 // in the end those of the next pass. Returns how many the last one began with; `visits` counts all.
 template <class Loss, class Rows>
 Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bool hard, Course& course,
-              const Habits& habits, Index many, const Budget& budget, Index seed, Workspace& work, Index& visits) {
+              const Habits& habits, Index few, Index many, const Budget& budget, Index seed, Workspace& work, Index& visits) {
     const Index some = std::min<Index>(count / 16, 500);  // a sample of rows that costs next to nothing
     const Index enough_passes = course.passes + budget.passes;
     const auto look_at_dual = [&] {
@@ -525,8 +571,11 @@ Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bo
         const Enough enough{bound > 0 ? bound * std::max(course.tol, habits.returns * course.whole_claim) : 0.0, count};
         Index visited = 0;
         double earlier = 0;
-        const Sight seen = dual_cd_pass<Loss>(rows, pass, {habits.slow, habits.again, many}, course.tol * bound, enough, work,
-                                              draws, visited, earlier);
+        const Again again{habits.slow, habits.again, many};
+        const Sight seen =
+            Loss::shrinks && playing <= few && !hard
+                ? dual_cd_pass_among_few<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier)
+                : dual_cd_pass<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier);
         course.b = pass.b, course.s = pass.s;
         course.foresee_bias(pass.inverse_rho, playing == count);
         course.visited += visited, course.unseen += visited, visits += visited;

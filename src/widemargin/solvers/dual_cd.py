@@ -36,6 +36,9 @@ BALANCE = 1 / 30
 BLOCK, BLOCKS = 32, 2000
 #: Data with more non-zeros in play than this is worth two threads: in two shards that run side by side.
 MANY = 60_000
+#: So few rows in play, a small part of all, are solved in terms of their products with each other, unless there are so
+#: many columns that these are not computed quickly.
+FEW, ALL, WIDEST = 60, 16, 100_000
 #: Rows are long, and cut in two halves instead, if a visit takes this many nanoseconds of a typical machine.
 LONG = 450
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
@@ -166,6 +169,7 @@ class _AtHand(_Descent):
     def __init__(self, problem: Problem, at: Memory, seed: int) -> None:
         super().__init__(problem, at, seed)
         rows = problem.rows
+        self.few = min(FEW, rows.n // ALL) if rows.d <= WIDEST else 0
         self.a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
         if self.a_visit >= LONG and self.work.cut(rows.core, rows.threads):
             self.many = math.ceil(MANY * rows.n / rows.nonzeros)
@@ -193,6 +197,7 @@ class _AtHand(_Descent):
             at.slow,
             at.course,
             HABITS,
+            self.few,
             self.many,
             passes,
             int(UNSEEN / self.a_visit),
