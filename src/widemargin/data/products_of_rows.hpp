@@ -28,9 +28,9 @@ class ProductsOfRows {
 
     [[gnu::always_inline]] double dot(Index i, const double* scores) const { return scores[i]; }
     void add(Index i, double scale, double* scores) const {
-        const double* const products = row(i);
+        const double* const with_others = row(i);
 #pragma omp simd
-        for (Index j = 0; j < n; ++j) scores[j] += scale * products[j];
+        for (Index j = 0; j < n; ++j) scores[j] += scale * with_others[j];
     }
     const double* row(Index i) const { return products.data() + i * n; }
     [[gnu::always_inline]] void fetch_start(Index) const {}

@@ -459,7 +459,7 @@ Sight dual_cd_pass_among_few(const Rows& rows, DualCd& pass, const Again& again,
     std::iota(places.begin(), places.end(), Index{0});
     DualCd own = pass;
     own.y = y.data(), own.c = c.data(), own.norms = norms.data(), own.alpha = alpha.data(), own.w = scores.data();
-    own.active = places.data(), own.slow = slow.data();
+    own.active = places.data(), own.slow = slow.data(), own.split = false;
     const Sight sight = dual_cd_pass<Loss>(products, own, again, proof, enough, work, draws, visits, before);
     for (std::size_t k = 0; k < few.size(); ++k) {
         const Index i = few[k];

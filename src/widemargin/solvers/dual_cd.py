@@ -36,8 +36,8 @@ BALANCE = 1 / 30
 BLOCK, BLOCKS = 32, 2000
 #: Data with more non-zeros in play than this is worth two threads: in two shards that run side by side.
 MANY = 60_000
-#: So few rows in play, a small part of all, are solved in terms of their products with each other, unless there are so
-#: many columns that these are not computed quickly.
+#: So few rows in play, no more than one in so many, are solved in terms of their products with each other, unless there
+#: are more columns than this, and products take long.
 FEW, ALL, WIDEST = 60, 16, 100_000
 #: Rows are long, and cut in two halves instead, if a visit takes this many nanoseconds of a typical machine.
 LONG = 450

@@ -1,10 +1,10 @@
-// All αᵢ between their bounds moved at once, to where the gradients of all of them vanish: where rows depend on each other,
-// one coordinate at a time crawls. Among few rows, whose products are known, this costs no more than some visits of each.
+// All αᵢ between their bounds moved at once, towards where the gradients of all of them vanish: where rows depend on each
+// other, one coordinate at a time crawls. Among few rows, whose products are known, this costs no more than some visits of each.
 //
 //   min over δ of ½δᵀQδ + gᵀδ,  Qᵢⱼ = yᵢyⱼ(xᵢ·xⱼ + 1/ρ), with what the conjugate adds on its diagonal,
 //
 // by conjugate gradients; then to where the box cuts that off, if it is better than to stop at the first wall (Bertsekas
-// 1982); and again with those that are left, as long as there was a wall.
+// 1982); and again with those that are left, a few times, as long as there was a wall.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,10 @@ class FreeRows {
             if (is_free(pass, i)) free.push_back(i);
     }
 
-    // Moves them, their scores and s; returns how many visits that was worth.
+    // Moves them, their scores and s; returns how many visits would have taken as long.
     template <class Pass>
     Index settle(Pass& pass) {
-        constexpr Index most_walls = 5, products_in_visit = 8;
+        constexpr Index most_walls = 5, products_in_visit = 8;  // which waits for the one before, as products do not
         products = 0;
         for (Index walls = 0; walls < most_walls && !free.empty(); ++walls) {
             look(pass);
