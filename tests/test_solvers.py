@@ -20,8 +20,7 @@ from widemargin import _core
 from widemargin.data import Rows
 from widemargin.losses import LOSSES
 from widemargin.solvers import SOLVERS, Pegasos, Sgd, Subgradient, begins_with_descent
-from widemargin.solvers.normal_equations import Factor, Tall, Wide
-from widemargin.solvers.secants import Secants
+from widemargin.solvers.normal_equations import Tall, Wide
 from widemargin.training import fit
 
 descent_module = importlib.import_module("widemargin.solvers.dual_cd")
@@ -292,36 +291,6 @@ def test_newton_with_the_curvature_of_some_rows(loss, C, monkeypatch):
     assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
 
 
-def test_newton_keeps_a_factor_as_long_as_steps_gain_by_it(monkeypatch):
-    """The logistic loss of sparse rows: fewer factors than steps, and the same optimum."""
-    rng = np.random.default_rng(12)
-    X = sp.csr_array((rng.random((20_000, 60)) < 0.1).astype(float))
-    y = np.where(X @ rng.standard_normal(60) + rng.standard_normal(20_000) > 0.5, 1.0, -1.0)
-    problem = make_problem(X, y, 1.0, "logistic")
-    monkeypatch.setattr(sys.modules["widemargin.solvers.interior_point"], "SMALL", 0)
-    with mock.patch.object(Factor, "refresh", autospec=True, side_effect=Factor.refresh) as factors:
-        found = fit(problem, solver="interior_point", tol=1e-9)
-    assert found.certificate.relative_gap <= 1e-9
-    assert factors.call_count < found.iterations - 2
-    best = fit(problem, solver="dual_cd", tol=1e-9)
-    assert found.certificate.primal == pytest.approx(best.certificate.primal, rel=2e-9)
-
-
-def test_secants_hold_for_the_last_step_exactly():
-    """The last change of the slope leads back along its step, whatever matrix it began with."""
-    problem = make_problem(*noisy(200, 5), 1.0, "logistic")
-    system, rng = Tall(problem), np.random.default_rng(0)
-    system.weigh(np.ones(200))
-    secants, curvature = Secants(system), rng.standard_normal((6, 6))
-    curvature = curvature @ curvature.T + np.eye(6)
-    for step in rng.standard_normal((4, 6)):
-        change = curvature @ step
-        secants.add(step, change)
-        dw, db, dm = secants.newton_step(change)
-        assert np.append(dw, db) == pytest.approx(-step, abs=1e-9)
-        assert dm == pytest.approx(problem.y * (problem.rows.scores(dw) + db), abs=1e-12)
-
-
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("C", [0.1, 1.0])
 def test_a_sample_tells_what_the_first_pass_of_descent_left(C, fit_intercept):
@@ -357,32 +326,6 @@ def test_auto_looks_at_what_descent_has_reached_before_it_changes_its_mind():
 def test_steep_tall_data_does_not():
     """There a few steps of the proximal point method take no longer than a few passes."""
     assert not begins_with_descent(make_problem(*noisy(50_000, 20), 1e4))
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, lambda X: np.asfortranarray(X, np.float32)])
-@pytest.mark.parametrize(("loss", "digit", "C"), [("hinge", 3, 10.0), ("squared_hinge", 0, 1000.0)])
-@with_and_without_bias
-def test_few_rows_in_play_are_solved_by_their_products(loss, digit, C, fit_intercept, storage, monkeypatch):
-    """Less work than visits of one row at a time, and the same optimum; α stays in its bounds, w is that of α."""
-    digits, labels = load_digits(return_X_y=True)
-    problem = make_problem(storage(digits / 16), np.where(labels == digit, 1.0, -1.0), C, loss, fit_intercept)
-
-    def descend(few):
-        monkeypatch.setattr(descent_module, "FEW", few)
-        visits = 0
-        for iterate in SOLVERS["dual_cd"].solve(problem, tol=1e-6):
-            iterate.at_once, visits = 1000, visits + iterate.visits
-            assert (iterate.alpha >= 0).all()
-            assert (iterate.alpha <= problem.upper).all()
-            assert iterate.w == pytest.approx(problem.weights(iterate.alpha), abs=1e-7)
-            if iterate.claim <= 1e-6:
-                return visits
-        raise AssertionError("it gave up")
-
-    alone, together = descend(0), descend(60)
-    assert together < 0.7 * alone
-    one, other = fit(problem, solver="dual_cd", tol=1e-6), fit(problem, solver="interior_point", tol=1e-9)
-    assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-6)
 
 
 def at_its_bounds(kind, fit_intercept=False):

@@ -158,38 +158,31 @@ template <class Rows>
         if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
 }
 
-// Memory that a thread keeps for the next of its sums, unless that is more than 32 MB: to touch fresh pages takes longer than
-// to add up what is in them. One at a time in a thread.
-class Scratch {
+// Memory for numbers that is used again: to touch fresh pages takes longer than much of what is computed in them.
+class Room {
    public:
-    explicit Scratch(Index count) {
-        if (count > most) {
-            own = fresh(count);
-        } else if (count > size) {
-            kept.reset(), size = 0;
-            kept = fresh(count), size = count;
+    double* of(Index count) {
+        if (count > size) {
+            numbers.reset(), size = 0;
+            numbers = std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(count)), size = count;
         }
+        return numbers.get();
     }
-    double* get() const { return own ? own.get() : kept.get(); }
 
    private:
-    static constexpr Index most = Index{1} << 22;
-    static inline thread_local std::unique_ptr<double[]> kept;
-    static inline thread_local Index size = 0;
-    std::unique_ptr<double[]> own;
-
-    static std::unique_ptr<double[]> fresh(Index count) {
-        return std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(count));
-    }
+    std::unique_ptr<double[]> numbers;
+    Index size = 0;
 };
 
 // out = the sum of what add(piece, sum) adds for each of the pieces; `size` numbers. The threads take pieces as they come:
 // how many there are must depend on the data alone.
 template <class Add>
 void sum_of_pieces(int pieces, double* out, Index size, int threads, Add add) {
-    constexpr Index chunk = 4096;
-    const Scratch scratch(size * (pieces - 1));
-    double* const partial = scratch.get();
+    constexpr Index chunk = 4096, kept_at_most = Index{1} << 22;  // 32 MB
+    static thread_local Room kept;
+    Room own;
+    const Index others = size * (pieces - 1);
+    double* const partial = (others <= kept_at_most ? kept : own).of(others);
     run_pieces(pieces, threads, [&](int piece) {
         double* sum = piece == 0 ? out : partial + size * (piece - 1);
         std::fill_n(sum, size, 0.0);

@@ -54,27 +54,12 @@ struct DualCd {
     Index apart;  // rows that a shard visits between merges, unless that would be too many merges in a pass
 };
 
-// What one pass leaves to the next: where rows are cut in two, if they are, and memory for the shards' weights, as fresh
-// memory costs more than much of what is computed in it.
-class Workspace {
-   public:
+// What one pass leaves to the next: where rows are cut in two, if they are, and room for the shards' weights.
+struct Workspace {
     std::optional<Cut> cut;
     Index shared = 0;  // stretches of visits that two threads went through in step
     Index pause = Tandem::shortest_pause;
-
-    double* of(Index count) {
-        if (count > size) {
-            numbers.reset();
-            size = 0;
-            numbers = std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(count));
-            size = count;
-        }
-        return numbers.get();
-    }
-
-   private:
-    std::unique_ptr<double[]> numbers;
-    Index size = 0;
+    Room room;
 };
 
 // What a pass saw on its way.
@@ -262,7 +247,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
     Team team(std::min(pass.threads, 2));
     const int threads = team.size();
     std::array<Shard, 2> shards;
-    double* const room = work.of((1 + threads) * d);
+    double* const room = work.room.of((1 + threads) * d);
     shards[0].w = pass.w, shards[1].w = room;
     std::copy_n(pass.w, d, room);
     for (auto& shard : shards)
@@ -396,16 +381,13 @@ Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double larg
     return visits;
 }
 
-template <class Loss, class Rows>
-Index visit_slow_again(const Rows& rows, DualCd& pass, const Again& again, double largest, Workspace& work, Draws& draws) {
-    return sweep_again<Loss>(rows, pass, again, largest, work, draws, pass.s);
-}
-
-// Rows whose products are known settle all at once.
+// Rows whose products are known settle all at once instead.
 template <class Loss>
-Index visit_slow_again(const ProductsOfRows& rows, DualCd& pass, const Again&, double, Workspace&, Draws&) {
-    if constexpr (Loss::shrinks) return FreeRows<Loss>(rows, pass).settle(pass);
-    else return 0;
+Index sweep_again(const ProductsOfRows& rows, DualCd pass, const Again&, double, Workspace&, Draws&, double& s) {
+    Index visits = 0;
+    if constexpr (Loss::shrinks) visits = FreeRows<Loss>(rows, pass).settle(pass);
+    s = pass.s;
+    return visits;
 }
 
 // When passes over ever fewer rows end: at a gap of those in play, or after so many visits.
@@ -428,7 +410,8 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         pass.b += pass.s * pass.inverse_rho;
         if (!Loss::shrinks) break;
         const double worst = std::max(sight.largest, -sight.smallest);
-        if (again.times > 0 && std::abs(sight.gap) > proof) visits += visit_slow_again<Loss>(rows, pass, again, worst, work, draws);
+        if (again.times > 0 && std::abs(sight.gap) > proof)
+            visits += sweep_again<Loss>(rows, pass, again, worst, work, draws, pass.s);
         if (pass.actives == 0 || visits + pass.actives > enough.visits || std::abs(sight.gap) <= enough.gap) break;
         before = std::abs(sight.gap);
         pass.shrink_above = sight.largest > 0 ? sight.largest : inf;

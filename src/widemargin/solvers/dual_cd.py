@@ -38,7 +38,7 @@ BLOCK, BLOCKS = 32, 2000
 MANY = 60_000
 #: So few rows in play, no more than one in so many, are solved in terms of their products with each other, unless there
 #: are more columns than this, and products take long.
-FEW, ALL, WIDEST = 60, 16, 100_000
+FEW, ONE_IN, WIDEST = 60, 16, 100_000
 #: Rows are long, and cut in two halves instead, if a visit takes this many nanoseconds of a typical machine.
 LONG = 450
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
@@ -169,7 +169,7 @@ class _AtHand(_Descent):
     def __init__(self, problem: Problem, at: Memory, seed: int) -> None:
         super().__init__(problem, at, seed)
         rows = problem.rows
-        self.few = min(FEW, rows.n // ALL) if rows.d <= WIDEST else 0
+        self.few = min(FEW, rows.n // ONE_IN) if rows.d <= WIDEST else 0
         self.a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
         if self.a_visit >= LONG and self.work.cut(rows.core, rows.threads):
             self.many = math.ceil(MANY * rows.n / rows.nonzeros)
