@@ -291,19 +291,6 @@ def test_newton_with_the_curvature_of_some_rows(loss, C, monkeypatch):
     assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
 
 
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("C", [0.1, 1.0])
-def test_a_sample_tells_what_the_first_pass_of_descent_left(C, fit_intercept):
-    """The logistic loss of text: the claim after one pass is the gap at its point, give or take."""
-    problem = make_problem(*text_like(8000), C, "logistic", fit_intercept)
-    first = next(SOLVERS["dual_cd"].solve(problem, tol=1e-9))
-    margins = problem.margins(first.w, problem.best_bias(problem.rows.scores(first.w)))
-    bound = problem.feasible(first.alpha)
-    dual = problem.dual(bound, problem.weights(bound))
-    gap = (problem.primal(first.w, margins) - dual) / dual
-    assert gap / 3 <= first.claim <= 3 * gap  # with a bias, b is on its way
-
-
 @pytest.mark.parametrize("C", [1e4, 1e8])
 def test_steep_sparse_data_begins_with_descent(C):
     """Where a step of a method of second order takes as long as thousands of passes: solved, and without a warning."""

@@ -214,7 +214,7 @@ wm::DualCd numbers_of_descent(const Rows& rows, Vector y, Vector c, Vector norms
     wm::DualCd pass{};
     pass.y = y.data(), pass.c = c.data(), pass.norms = norms.data(), pass.alpha = alpha.data(), pass.w = w.data();
     pass.inverse_rho = inverse_rho, pass.active = active.data(), pass.actives = actives, pass.shift = shift;
-    pass.slow = slow.data(), pass.threads = threads, pass.apart = apart;
+    pass.slow = slow.data(), pass.watched = true, pass.threads = threads, pass.apart = apart;
     return pass;
 }
 

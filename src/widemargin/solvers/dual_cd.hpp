@@ -31,6 +31,7 @@
 #include "../threads.hpp"
 #include "free_rows.hpp"
 #include "shuffle.hpp"
+#include "step_back.hpp"
 #include "tandem.hpp"
 
 namespace widemargin {
@@ -49,7 +50,8 @@ struct DualCd {
     double focus;                       // and, if > 0, all that have a smaller gradient or are where they want to be
     unsigned char* slow;                // whether the gradient was at least `slow_from`
     double slow_from;
-    bool split;  // into two shards or, if rows are cut in two, halves
+    bool watched;  // whether the gap is wanted
+    bool split;    // into two shards or, if rows are cut in two, halves
     int threads;
     Index apart;  // rows that a shard visits between merges, unless that would be too many merges in a pass
 };
@@ -59,7 +61,7 @@ struct Workspace {
     std::optional<Cut> cut;
     Index shared = 0;  // stretches of visits that two threads went through in step
     Index pause = Tandem::shortest_pause;
-    Room room;
+    Room room, before;
 };
 
 // What a pass saw on its way.
@@ -128,7 +130,8 @@ template <class Loss, class Rows>
         else return move_of<Loss>(pass, i, alpha, score, s);
     }();
     const double change = next - alpha;
-    sight.gap += (c < inf ? c * quick_shape<Loss>(m).value : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
+    if (Loss::shrinks || pass.watched)
+        sight.gap += (c < inf ? c * quick_shape<Loss>(m).value : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
     if constexpr (Loss::shrinks) {
         const double g = Loss::gradient(alpha, m, c);
         const bool settled = change == 0 && g != 0, slow = !settled && std::abs(g) >= pass.slow_from;
@@ -481,41 +484,28 @@ struct Course {
         last_s = falls || !all_rows ? 0.0 : s;
     }
 
-    // After a pass that saw this, with `earlier` the gap of the one before it, over rows of which `left` stay in play; `drawn`
-    // is the gap as it is now, as a sample of the rows suggests it, ∞ if none was drawn.
-    void judge(const Sight& seen, double earlier, Index left, const Habits& habits, double drawn = inf) {
+    // After a pass that saw this, with `earlier` the gap of the one before it, over rows of which `left` stay in play; `present`
+    // if it saw the gap as it is now.
+    void judge(const Sight& seen, double earlier, Index left, const Habits& habits, bool present = false) {
         gap = std::abs(seen.gap);
         worst = std::max(seen.largest, -seen.smallest);
         const double claim = dual > 0 ? gap / dual : inf;
         if (earlier > 0 && dual > 0) before = earlier / dual;
         // The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.
-        const bool known = before > 0 && before < inf && trusted;
-        const double fallen = claim * (known ? std::clamp(claim / before, 0.1, 1.0) : 1.0);
-        const double now = dual > 0 ? std::min(fallen, drawn / dual) : fallen;
-        before = claim;
-        near = habits.near * now;
+        const bool falls = before > 0 && before < inf && trusted && !present;
+        const double now = claim * (falls ? std::clamp(claim / before, 0.1, 1.0) : 1.0);
+        before = present ? inf : claim;
+        near = (present ? 1.0 : habits.near) * now;
         const double share = claim > habits.rough ? habits.bold : habits.shy;
         above = seen.largest > 0 ? share * seen.largest : inf;
         below = seen.smallest < 0 ? share * seen.smallest : -inf;
         if (whole) whole_claim = claim;
         whole = near <= tol || claim <= std::max(tol, habits.returns * whole_claim) || left == 0;
         doubted = claim <= tol;
-        if (doubted) tol *= 0.8;  // if there is a next pass, the caller was not content with this one
+        if (doubted) tol *= present ? 0.5 : 0.8;  // if there is a next pass, the caller was not content with this one
         else if (now <= tol) trusted = false;
     }
 };
-
-// The gap at w, b and α as so many of the rows, drawn at random, suggest it; a few far stronger than the others may be missed.
-template <class Loss, class Rows>
-double gap_of_some(const Rows& rows, const DualCd& pass, double b, const Index* live, Index count, Index some, Draws draws) {
-    double gap = 0;
-    for (Index k = 0; k < some; ++k) {
-        const Index i = live[draws.below(static_cast<std::size_t>(count))];
-        const double m = pass.y[i] * (rows.dot(i, pass.w) + b);
-        gap += pass.c[i] * quick_shape<Loss>(m).value + Loss::conjugate_of_row(pass.alpha[i], pass.c[i]) + pass.alpha[i] * m;
-    }
-    return gap * static_cast<double>(count) / static_cast<double>(some);
-}
 
 // What is to be done before the caller is asked again.
 struct Budget {
@@ -528,7 +518,7 @@ struct Budget {
 template <class Loss, class Rows>
 Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bool hard, Course& course,
               const Habits& habits, Index few, Index many, const Budget& budget, Index seed, Workspace& work, Index& visits) {
-    const Index some = std::min<Index>(count / 16, 500);  // a sample of rows that costs next to nothing
+    const Index some = std::min<Index>(count / 32, 150);  // rows of each class that cost next to nothing
     const Index enough_passes = course.passes + budget.passes;
     const auto look_at_dual = [&] {
         const double square = inner(pass.w, pass.w, rows.d);
@@ -555,18 +545,19 @@ Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bo
         Index visited = 0;
         double earlier = 0;
         const Again again{habits.slow, habits.again, many};
-        const Sight seen =
+        std::optional<StepBack> step_back;
+        if (!Loss::shrinks && some >= 25) step_back.emplace(pass, rows.n, rows.d, work.before);
+        pass.watched = !step_back;
+        Sight seen =
             Loss::shrinks && playing <= few && !hard
                 ? dual_cd_pass_among_few<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier)
                 : dual_cd_pass<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier);
+        if (step_back) seen.gap = step_back->take<Loss>(rows, pass, live, count, some, draws);
         course.b = pass.b, course.s = pass.s;
         course.foresee_bias(pass.inverse_rho, playing == count);
         course.visited += visited, course.unseen += visited, visits += visited;
         if (course.unseen >= count) look_at_dual();  // it costs O(n): no more often than a pass's worth of rows
-        // The first pass has none before it to compare itself with, but may have done all the work where rows hardly meet.
-        const bool alone = !Loss::shrinks && course.before == inf && some >= 50;
-        course.judge(seen, earlier, pass.actives, habits,
-                     alone ? gap_of_some<Loss>(rows, pass, course.b, live, count, some, draws) : inf);
+        course.judge(seen, earlier, pass.actives, habits, step_back.has_value());
         if (course.near <= course.goal && course.unseen) look_at_dual();  // the proof begins with it
         if (course.whole) {  // the caller was not content, or those in play are solved far better than others may be
             std::copy_n(live, count, pass.active);
