@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from oracles import make_problem, noisy, text_like
 from widemargin import LeastSquaresClassifier, LinearSVM, LogisticRegression, one_against_rest, path
 from widemargin.data import Rows
-from widemargin.solvers import SOLVERS, Start
+from widemargin.solvers import SOLVERS, Start, side_by_side
 from widemargin.training import fit
 
 STRENGTHS = [10.0, 0.01, 0.1, 1.0]
@@ -105,6 +105,7 @@ def test_a_nearby_start_saves_newton_steps():
 def test_classes_side_by_side_give_the_same_bits(monkeypatch):
     """One class per thread or one after the other."""
     X, y = load_digits(return_X_y=True)
+    monkeypatch.setattr(side_by_side, "LITTLE", 0)
     alone = LinearSVM(0.1).fit(X / 16, y)
     monkeypatch.setattr(one_against_rest, "LITTLE", 0)
     one, four = (LinearSVM(0.1, n_jobs=jobs).fit(X / 16, y) for jobs in (1, 4))
@@ -116,7 +117,8 @@ def test_classes_side_by_side_give_the_same_bits(monkeypatch):
 @pytest.mark.parametrize("failing", [0, 1])
 def test_an_error_ends_all_classes(monkeypatch, failing):
     """No class goes on training when another has failed: here for ever, if it were not told to stop."""
-    monkeypatch.setattr(one_against_rest, "LITTLE", 0)
+    for place in (one_against_rest, side_by_side):
+        monkeypatch.setattr(place, "LITTLE", 0)
     X, y = load_digits(return_X_y=True)
     solve, order = SOLVERS["dual_cd"].solve, itertools.count()
 

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <nanobind/stl/variant.h>
 
 #include <memory>
@@ -256,27 +257,60 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     return nb::make_tuple(pass.b, pass.s, sight.gap, before, sight.largest, sight.smallest, pass.actives, visits);
 }
 
-// As many passes as the budget allows; how many rows were in play in the last one, how many are in the next, and the visits.
-nb::tuple dual_cd_descend(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha,
-                          Array<double> w, double inverse_rho, Array<Index> active, Index actives, Array<const Index> live,
-                          bool hard, int shift, Array<unsigned char> slow, wm::Course& course, const wm::Habits& habits, Index few, Index many,
-                          Index most_passes, Index most_visits, Index seed, int threads, Index apart, wm::Workspace& work) {
-    wm::DualCd pass =
-        numbers_of_descent(rows, y, c, norms, alpha, w, inverse_rho, active, actives, shift, slow, threads, apart);
-    need_rows(live, rows.n());
-    need(active.size(), static_cast<Index>(live.size()), "active");
-    Index playing = 0, visits = 0;
-    {
+// Dual coordinate descent on rows that are all at hand, with the arrays it borrows kept alive.
+class Descent {
+   public:
+    Descent(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha, Array<double> w,
+            double inverse_rho, Array<Index> active, Index actives, Array<const Index> live, bool hard, int shift,
+            Array<unsigned char> slow, nb::handle course, nb::handle habits, Index few, Index many, bool exact, Index seed,
+            int threads, Index apart, nb::handle work)
+        : loss(loss), rows(rows), borrowed(nb::make_tuple(y, c, norms, alpha, w, active, live, slow, course, habits, work)),
+          pass(numbers_of_descent(rows, y, c, norms, alpha, w, inverse_rho, active, actives, shift, slow, threads, apart)),
+          course(nb::cast<wm::Course&>(course)), habits(nb::cast<const wm::Habits&>(habits)), work(nb::cast<wm::Workspace&>(work)),
+          terms{live.data(), static_cast<Index>(live.size()), few, many, seed, hard, exact} {
+        need_rows(live, rows.n());
+        need(active.size(), static_cast<Index>(live.size()), "active");
+    }
+
+    Index actives() const { return pass.actives; }
+    void all_play() { std::copy_n(terms.live, terms.count, pass.active), pass.actives = terms.count; }
+
+    // As many passes as the budget allows; how many rows were in play in the last one, and the visits.
+    nb::tuple go_on(Index passes, Index visits) {
+        {
+            nb::gil_scoped_release release;
+            run({passes, visits});
+        }
+        return nb::make_tuple(playing, visited);
+    }
+
+    // The same for several, each on a thread of its own.
+    static void all_go_on(const std::vector<Descent*>& all, Index passes, Index visits, int threads) {
+        if (std::any_of(all.begin(), all.end(), [](const Descent* one) { return one->pass.threads > 1; }))
+            throw std::invalid_argument("descents side by side have a thread each");
         nb::gil_scoped_release release;
+        wm::run_pieces(static_cast<int>(all.size()), threads, [&](int k) { all[static_cast<std::size_t>(k)]->run({passes, visits}); });
+    }
+
+   private:
+    std::string loss;
+    Rows rows;
+    nb::tuple borrowed;
+    wm::DualCd pass;
+    wm::Course& course;
+    const wm::Habits& habits;
+    wm::Workspace& work;
+    wm::Terms terms;
+    Index playing = 0, visited = 0;
+
+    void run(const wm::Budget& budget) {
         playing = with_loss(loss, [&](auto chosen) {
             return rows.visit([&](const auto& x) {
-                return wm::descend<decltype(chosen)>(x, pass, live.data(), static_cast<Index>(live.size()), hard, course, habits, few, many,
-                                                     {most_passes, most_visits}, seed, work, visits);
+                return wm::descend<decltype(chosen)>(x, pass, terms, course, habits, budget, work, visited);
             });
         });
     }
-    return nb::make_tuple(playing, pass.actives, visits);
-}
+};
 
 // A course with all its numbers, which Python keeps and brings back by name.
 void bind_course(nb::module_& m) {
@@ -766,10 +800,17 @@ NB_MODULE(MODULE_NAME, m) {
         .def(nb::init<double, double, double, double, double, double, Index>(), "bold"_a, "shy"_a, "rough"_a, "returns"_a,
              "slow"_a, "near"_a, "again"_a);
     bind_course(m);
-    m.def("dual_cd_descend", &dual_cd_descend, "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(),
-          nb::arg("w").noconvert(), "inverse_rho"_a, nb::arg("active").noconvert(), "actives"_a, "live"_a, "hard"_a, "shift"_a,
-          nb::arg("slow").noconvert(), "course"_a, "habits"_a, "few"_a, "many"_a, "most_passes"_a, "most_visits"_a, "seed"_a, "threads"_a,
-          "apart"_a, "work"_a);
+    nb::class_<Descent>(m, "Descent")
+        .def(nb::init<const std::string&, const Rows&, Vector, Vector, Vector, Array<double>, Array<double>, double, Array<Index>, Index,
+                      Array<const Index>, bool, int, Array<unsigned char>, nb::handle, nb::handle, Index, Index, bool, Index, int, Index,
+                      nb::handle>(),
+             "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(), nb::arg("w").noconvert(), "inverse_rho"_a,
+             nb::arg("active").noconvert(), "actives"_a, "live"_a, "hard"_a, "shift"_a, nb::arg("slow").noconvert(), "course"_a, "habits"_a,
+             "few"_a, "many"_a, "exact"_a, "seed"_a, "threads"_a, "apart"_a, "work"_a)
+        .def_prop_ro("actives", &Descent::actives)
+        .def("all_play", &Descent::all_play)
+        .def("go_on", &Descent::go_on, "passes"_a, "visits"_a);
+    m.def("all_go_on", &Descent::all_go_on, "descents"_a, "passes"_a, "visits"_a, "threads"_a);
     m.attr("lanes") = wm::lanes;
     nb::class_<LaneDescent>(m, "LaneDescent")
         .def(nb::init<const std::string&, const Rows&, Array<const unsigned char>, Vector, Vector, Vector,

@@ -121,32 +121,39 @@ class Course:
     unseen: int
     def judge(self, gap: float, largest: float, smallest: float, earlier: float, left: int, habits: Habits) -> None: ...
 
-def dual_cd_descend(
-    loss: str,
-    rows: Rows,
-    y: Floats,
-    c: Floats,
-    norms: Floats,
-    alpha: Floats,
-    w: Floats,
-    inverse_rho: float,
-    active: Integers,
-    actives: int,
-    live: Integers,
-    hard: bool,
-    shift: int,
-    slow: NDArray[np.uint8],
-    course: Course,
-    habits: Habits,
-    few: int,
-    many: int,
-    most_passes: int,
-    most_visits: int,
-    seed: int,
-    threads: int,
-    apart: int,
-    work: Workspace,
-) -> tuple[int, int, int]: ...
+class Descent:
+    def __init__(
+        self,
+        loss: str,
+        rows: Rows,
+        y: Floats,
+        c: Floats,
+        norms: Floats,
+        alpha: Floats,
+        w: Floats,
+        inverse_rho: float,
+        active: Integers,
+        actives: int,
+        live: Integers,
+        hard: bool,
+        shift: int,
+        slow: NDArray[np.uint8],
+        course: Course,
+        habits: Habits,
+        few: int,
+        many: int,
+        exact: bool,
+        seed: int,
+        threads: int,
+        apart: int,
+        work: Workspace,
+    ) -> None: ...
+    @property
+    def actives(self) -> int: ...
+    def all_play(self) -> None: ...
+    def go_on(self, passes: int, visits: int) -> tuple[int, int]: ...
+
+def all_go_on(descents: list[Descent], passes: int, visits: int, threads: int) -> None: ...
 
 lanes: int
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from widemargin.problem import Problem
-from widemargin.solvers import lanes
+from widemargin.solvers import lanes, side_by_side
 from widemargin.solvers.auto import auto, begins_with_descent
 from widemargin.solvers.dual_cd import dual_cd
 from widemargin.solvers.hildreth import dual_by_hildreth, hildreth
@@ -40,6 +40,7 @@ __all__ = [
     "choose",
     "hildreth",
     "lanes",
+    "side_by_side",
 ]
 
 

@@ -75,9 +75,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         yield from dual_cd(problem, tol=tol, seed=seed, start=start)
         return
     rows = problem.rows
-    proximal = _is_proximal(problem)
-    interior = _cost_of_interior_point(problem)
-    second_order = min(interior, _cost_of_proximal_newton(problem)) if proximal else interior
+    proximal, second_order = _is_proximal(problem), _cost_of_second_order(problem)
     visit, at_once = _cost_of_a_visit(problem), _is_solved_at_once(problem)
     methods: list[Any] = [interior_point]
     if proximal:
@@ -133,6 +131,13 @@ def begins_with_descent(problem: Problem) -> bool:
     return not (_is_solved_at_once(problem) or _would_crawl(problem))
 
 
+def visits_worth_a_try(problem: Problem) -> float:
+    """Of coordinate descent: as long as another method would take."""
+    if min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
+        return np.inf
+    return _cost_of_second_order(problem) / _cost_of_a_visit(problem)
+
+
 def _is_solved_at_once(problem: Problem) -> bool:
     smooth, interior = problem.loss.smooth and not problem.hard, _cost_of_interior_point(problem)
     passes = PASSES * (A_RETURN + problem.rows.n * _cost_of_a_visit(problem))
@@ -148,8 +153,7 @@ def _would_crawl(problem: Problem) -> bool:
     """Coordinate descent, while the proximal point method is for it."""
     if not _is_proximal(problem) or inner(problem.c, problem.norms) <= STIFF * problem.rows.d:
         return False
-    other = min(_cost_of_proximal_newton(problem), _cost_of_interior_point(problem))
-    return other <= QUICK * problem.rows.n * _cost_of_a_visit(problem)
+    return _cost_of_second_order(problem) <= QUICK * problem.rows.n * _cost_of_a_visit(problem)
 
 
 def _a_little_of_smo(problem: Problem, *, tol: float, seed: int, start: Start | None) -> Iterator[Iterate]:
@@ -164,6 +168,12 @@ def _cost_of_a_visit(problem: Problem) -> float:
     """Of a row, by coordinate descent."""
     rows, logistic = problem.rows, problem.loss.smooth and not problem.hard and np.isfinite(problem.loss.upper)
     return 3 * rows.nonzeros / rows.n + (300 if logistic else 40)
+
+
+def _cost_of_second_order(problem: Problem) -> float:
+    """Of the cheapest of the other methods."""
+    interior = _cost_of_interior_point(problem)
+    return min(interior, _cost_of_proximal_newton(problem)) if _is_proximal(problem) else interior
 
 
 def _cost_of_interior_point(problem: Problem) -> float:

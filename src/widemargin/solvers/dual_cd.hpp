@@ -507,17 +507,38 @@ struct Course {
     }
 };
 
+// What stays the same from pass to pass: the rows that may be in play; at most how many are few, and how many are worth two
+// shards; whether C = ∞; and whether a gap that would do is looked at in full before the caller is asked.
+struct Terms {
+    const Index* live;
+    Index count, few, many, seed;
+    bool hard, exact;
+};
+
 // What is to be done before the caller is asked again.
 struct Budget {
     Index passes, visits;
 };
 
-// Passes over rows that are all at hand, of which the `count` that are `live` may be in play: one at least, then until a proof
-// seems worth its while or the budget is used up. `pass` has the numbers of the rows and those in play,
-// in the end those of the next pass. Returns how many the last one began with; `visits` counts all.
+// Σ of each row's Fenchel–Young gap at this w and b.
 template <class Loss, class Rows>
-Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bool hard, Course& course,
-              const Habits& habits, Index few, Index many, const Budget& budget, Index seed, Workspace& work, Index& visits) {
+double gap_of_all(const Rows& rows, const DualCd& pass, double b, const Terms& terms) {
+    double gap = 0;
+    for (Index k = 0; k < terms.count; ++k) {
+        const Index i = terms.live[k];
+        const double m = pass.y[i] * (rows.dot(i, pass.w) + b);
+        gap += pass.c[i] * quick_shape<Loss>(m).value + Loss::conjugate_of_row(pass.alpha[i], pass.c[i]) + pass.alpha[i] * m;
+    }
+    return gap;
+}
+
+// Passes over rows that are all at hand: one at least, then until a proof seems worth its while or the budget is used up. `pass`
+// has the numbers of the rows and those in play, in the end those of the next pass. Returns how many the last one began with;
+// `visits` counts all.
+template <class Loss, class Rows>
+Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course, const Habits& habits, const Budget& budget,
+              Workspace& work, Index& visits) {
+    const auto [live, count, few, many, seed, hard, exact] = terms;
     const Index some = std::min<Index>(count / 32, 150);  // rows of each class that cost next to nothing
     const Index enough_passes = course.passes + budget.passes;
     const auto look_at_dual = [&] {
@@ -559,6 +580,7 @@ Index descend(const Rows& rows, DualCd& pass, const Index* live, Index count, bo
         if (course.unseen >= count) look_at_dual();  // it costs O(n): no more often than a pass's worth of rows
         course.judge(seen, earlier, pass.actives, habits, step_back.has_value());
         if (course.near <= course.goal && course.unseen) look_at_dual();  // the proof begins with it
+        if (course.near <= course.goal && exact) course.near = gap_of_all<Loss>(rows, pass, course.b, terms) / course.dual;
         if (course.whole) {  // the caller was not content, or those in play are solved far better than others may be
             std::copy_n(live, count, pass.active);
             pass.actives = count;

@@ -59,6 +59,8 @@ KEPT, MOST_KEPT, VISITS = 1 / 8, 1 << 27, 10
 ROUGHLY = 1e-5
 #: A claim this close to tol is worth a proof, which costs less than a pass, unless rows come part by part.
 NEAR = 0.9
+#: With no more non-zeros than this, a gap that would do is looked at in full first: that takes less time than to ask.
+SURE = 300_000
 #: Nanoseconds of visits, as a typical machine takes them, that may go by without a return to Python.
 UNSEEN = 2e6
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
@@ -146,10 +148,10 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
 class _Descent(ABC):
     """What both ways to go through the rows have in common."""
 
-    def __init__(self, problem: Problem, at: Memory, seed: int) -> None:
+    def __init__(self, problem: Problem, at: Memory, seed: int, *, firm: float = 1.0) -> None:
         rows = problem.rows
         self.problem, self.at, self.seed, self.work = problem, at, seed, _core.Workspace()
-        self.shift, self.inverse_rho = shift_of(len(problem.live)), inverse_rho_of(problem)
+        self.shift, self.inverse_rho = shift_of(len(problem.live)), firm * inverse_rho_of(problem)
         per_row = max(rows.nonzeros / rows.n, 1e-9)
         self.many = math.ceil(max(MANY, 16 * rows.d) / per_row)  # rows that are worth two shards
         self.apart = math.ceil(max(MERGE * rows.d, BETWEEN) / per_row)
@@ -166,21 +168,15 @@ class _Descent(ABC):
 class _AtHand(_Descent):
     """All rows are in memory: the kernel goes on by itself where passes are short."""
 
-    def __init__(self, problem: Problem, at: Memory, seed: int) -> None:
-        super().__init__(problem, at, seed)
+    def __init__(self, problem: Problem, at: Memory, seed: int, *, firm: float = 1.0) -> None:
+        super().__init__(problem, at, seed, firm=firm)
         rows = problem.rows
         self.few = min(FEW, rows.n // ONE_IN) if rows.d <= WIDEST else 0
-        self.a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
-        if self.a_visit >= LONG and self.work.cut(rows.core, rows.threads):
+        a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
+        self.at_once = int(UNSEEN / a_visit)
+        if a_visit >= LONG and self.work.cut(rows.core, rows.threads):
             self.many = math.ceil(MANY * rows.n / rows.nonzeros)
-
-    def all_play(self) -> None:
-        self.at.active[:] = self.problem.live
-        self.at.actives = np.array([len(self.problem.live)])
-
-    def go_on(self, passes: int) -> tuple[int, int]:
-        problem, at, rows = self.problem, self.at, self.problem.rows
-        playing, left, visits = _core.dual_cd_descend(
+        self.kernel = _core.Descent(
             problem.loss.name,
             rows.core,
             problem.y,
@@ -199,15 +195,28 @@ class _AtHand(_Descent):
             HABITS,
             self.few,
             self.many,
-            passes,
-            int(UNSEEN / self.a_visit),
-            self.seed,
+            rows.nonzeros <= SURE and not problem.hard,
+            seed,
             rows.threads,
             self.apart,
             self.work,
         )
-        at.actives[0] = left
+
+    def all_play(self) -> None:
+        self.kernel.all_play()
+        self.at.actives = np.array([len(self.problem.live)])
+
+    def go_on(self, passes: int) -> tuple[int, int]:
+        playing, visits = self.kernel.go_on(passes, self.at_once)
+        self.at.actives[0] = self.kernel.actives
         return playing, visits
+
+
+def at_the_beginning(problem: Problem, tol: float, seed: int) -> _AtHand:
+    """Descent that has not made a pass yet."""
+    descent = _AtHand(problem, _cold(problem, tol), seed)
+    descent.all_play()
+    return descent
 
 
 class _InParts(_Descent):
@@ -395,8 +404,7 @@ def _from_means(problem: Problem, tol: float) -> Memory | None:
     means = problem.rows.combine_by_sign(c * np.where(y > 0, shares[0], -shares[1]))
     pair = Problem(_same_products(*means), np.array([1.0, -1.0]), totals, problem.loss, problem.fit_intercept)
     at = _begin(pair, PRECISE, np.zeros(2), np.zeros(2), pair.bias_of_nothing)
-    descent = _AtHand(pair, at, 0)
-    descent.inverse_rho *= FIRM
+    descent = _AtHand(pair, at, 0, firm=FIRM)
     descent.all_play()
     descent.go_on(AT_MOST)
     if problem.fit_intercept and abs(at.alpha[0] - at.alpha[1]) > EVEN * at.alpha.sum():
