@@ -175,7 +175,7 @@ struct Logistic {
 
     // In t = log(α'/(c−α')) the optimality condition q(cσ(t) − α) + m + t = 0 rises with slope at least 1 and at most
     // 1 + qc/4: Newton's method, with a bisection where it would not stay strictly inside its shrinking bracket, cannot
-    // fail, and α' near 0 keeps all its digits. It sets out from α, where σ(t) is known: near the solution one
+    // fail, and α' near 0 keeps all its digits. It sets out from α, where σ(t) is known: mostly one
     // exponential is all that has to wait for m.
     static double step(double alpha, double m, double q, double c) {
         double low = -m - q * (c - alpha), high = -m + q * alpha;
@@ -185,9 +185,12 @@ struct Logistic {
             const double p = sigmoid(t), f = q * (c * p - alpha) + m + t;
             if (f == 0) break;
             (f > 0 ? high : low) = t;
-            const double move = -f / (1 + q * c * p * (1 - p)), next = t + move;
+            const double steepness = q * c * p * (1 - p), less = 1 / (1 + steepness), move = -f * less, next = t + move;
             const bool inside = next > low && next < high;
-            if (inside && std::abs(move) <= 1e-5) return c * p * (1 + (1 - p) * move);  // the rest is its square
+            if (inside && std::abs(move) <= 1e-3) {  // Halley's move, and σ after it: what is left is the cube of move
+                const double halley = move * (1 - move * (0.5 - p) * steepness * less);
+                return c * p * (1 + (1 - p) * halley * (1 + (0.5 - p) * halley));
+            }
             const double middle = low + (high - low) / 2;
             if (!inside && !(middle > low && middle < high)) break;
             t = inside ? next : middle;

@@ -33,21 +33,13 @@ auto sum_of_stretches(Index n, int threads, OfStretch of_stretch) {
 
 // Σ ab.
 inline double inner(const double* a, const double* b, Index n) {
-    return sum_of_stretches(n, 1, [&](Index begin, Index end) {
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (Index i = begin; i < end; ++i) sum += a[i] * b[i];
-        return sum;
-    });
+    return sum_of_stretches(n, 1, [&](Index begin, Index end) { return sum_of_products(a + begin, b + begin, end - begin); });
 }
 
 // ‖a − b‖.
 inline double distance(const double* a, const double* b, Index n) {
     return std::sqrt(sum_of_stretches(n, 1, [&](Index begin, Index end) {
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (Index i = begin; i < end; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-        return sum;
+        return sum_of_four<double>(begin, end, [&](Index i) { return (a[i] - b[i]) * (a[i] - b[i]); });
     }));
 }
 

@@ -233,9 +233,9 @@ Sight visit_in_halves(const Rows& rows, DualCd& pass, Workspace& work) {
     return sight;
 }
 
-// One of two shards: its own w and s, what it saw and what it changed; on cache lines of its own.
+// One of two shards: its own w and s, room for its next w, what it saw and what it changed; on cache lines of its own.
 struct alignas(128) Shard {
-    double *w, s;
+    double *w, *next, s;
     Sight sight;
     Changes changes;
 };
@@ -250,9 +250,8 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
     Team team(std::min(pass.threads, 2));
     const int threads = team.size();
     std::array<Shard, 2> shards;
-    double* const room = work.room.of((1 + threads) * d);
-    shards[0].w = pass.w, shards[1].w = room;
-    std::copy_n(pass.w, d, room);
+    double* const room = work.room.of((3 + threads) * d);
+    shards[0].w = pass.w, shards[1].w = room, shards[0].next = room + d, shards[1].next = room + 2 * d;
     for (auto& shard : shards)
         shard.changes.rows.reserve(static_cast<std::size_t>((pass.blocks / pieces + 1) << pass.shift));
     std::vector<double> along(static_cast<std::size_t>(chunks)), square(static_cast<std::size_t>(chunks));
@@ -276,46 +275,60 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
     Meeting meeting(threads);
     team.run([&](int thread) {
         // What both began with, a copy for each thread: a line that another thread writes to comes back slowly.
-        double* const merged = room + (1 + thread) * d;
-        std::copy_n(room, d, merged);
+        double* const merged = room + (3 + thread) * d;
+        std::copy_n(pass.w, d, merged);
+        const auto each_shard = [&](auto work_on) {
+            for (int k = thread; k < 2; k += threads) work_on(shards[static_cast<std::size_t>(k)], k);
+        };
+        const auto each_chunk = [&](auto work_on) {
+            for (Index part = thread; part < chunks; part += threads)
+                work_on(part, part * chunk, std::min(d, (part + 1) * chunk));
+        };
+        each_shard([&](Shard& shard, int k) {
+            if (k == 1) std::copy_n(pass.w, d, shard.w);
+        });
         meeting.wait();  // no shard moves before all have their copy
         for (Index round = 0; round < rounds; ++round) {
-            for (int k = thread; k < 2; k += threads) {
-                Shard& shard = shards[static_cast<std::size_t>(k)];
+            each_shard([&](Shard& shard, int k) {
                 const Index piece = 2 * round + k;
                 shard.s = pass.s;
                 shard.changes.rows.clear();
                 shard.changes.slope = shard.changes.conjugate = 0;
                 visit_blocks<Loss>(rows, pass, pass.blocks * piece / pieces, pass.blocks * (piece + 1) / pieces,
                                    shard.w, shard.s, shard.sight, &shard.changes);
-            }
+            });
             meeting.wait();
             const double *const one = shards[0].w, *const other = shards[1].w;
-            for (Index part = thread; part < chunks; part += threads) {
+            each_chunk([&](Index part, Index begin, Index end) {
                 double dot = 0, norm = 0;
-                const Index end = std::min(d, (part + 1) * chunk);
 #pragma omp simd reduction(+ : dot, norm)
-                for (Index j = part * chunk; j < end; ++j) {
+                for (Index j = begin; j < end; ++j) {
                     const double change = (one[j] - merged[j]) + (other[j] - merged[j]);
                     dot += change * merged[j];
                     norm += change * change;
                 }
                 along[static_cast<std::size_t>(part)] = dot;
                 square[static_cast<std::size_t>(part)] = norm;
-            }
+            });
             meeting.wait(choose_gamma);
             const double share = gamma;
+            const auto merge = [&](double* to, Index begin, Index end) {
 #pragma omp simd
-            for (Index j = 0; j < d; ++j)
-                merged[j] += share * ((one[j] - merged[j]) + (other[j] - merged[j]));
-            meeting.wait();
-            for (int k = thread; k < 2; k += threads) {
-                Shard& shard = shards[static_cast<std::size_t>(k)];
-                std::copy_n(merged, d, shard.w);
+                for (Index j = begin; j < end; ++j) to[j] = merged[j] + share * ((one[j] - merged[j]) + (other[j] - merged[j]));
+            };
+            if (round == rounds - 1) each_chunk([&](Index, Index begin, Index end) { merge(pass.w, begin, end); });
+            else
+                for (Index begin = 0; begin < d; begin += chunk) {
+                    const Index end = std::min(d, begin + chunk);
+                    merge(merged, begin, end);  // and not into w: the other thread may still look at it
+                    each_shard([&](Shard& shard, int) { std::copy(merged + begin, merged + end, shard.next + begin); });
+                }
+            each_shard([&](Shard& shard, int) {
+                std::swap(shard.w, shard.next);
                 if (share < 1)
                     for (const auto& [row, before] : shard.changes.rows)
                         pass.alpha[row] = before + share * (pass.alpha[row] - before);
-            }
+            });
         }
     });
     Sight total;

@@ -395,13 +395,13 @@ def _cold(problem: Problem, tol: float) -> Memory:
 
 def _from_means(problem: Problem, tol: float) -> Memory | None:
     """The solution of the problem of two rows, each the mean of a class and as strong as all of it."""
-    y, c = problem.y, problem.c
+    c, positive = problem.c, problem.y > 0
     with np.errstate(over="ignore"):
-        totals = np.array([float(c[y > 0].sum()), float(c[y < 0].sum())])
+        totals = np.array([inner(c, side.astype(float)) for side in (positive, ~positive)])
         shares = np.divide(1.0, totals, out=np.zeros(2), where=totals > 0)
     if not (np.isfinite(totals) & np.isfinite(shares)).all():
         return None
-    means = problem.rows.combine_by_sign(c * np.where(y > 0, shares[0], -shares[1]))
+    means = problem.rows.combine_by_sign(c * np.where(positive, shares[0], -shares[1]))
     pair = Problem(_same_products(*means), np.array([1.0, -1.0]), totals, problem.loss, problem.fit_intercept)
     at = _begin(pair, PRECISE, np.zeros(2), np.zeros(2), pair.bias_of_nothing)
     descent = _AtHand(pair, at, 0, firm=FIRM)
@@ -409,10 +409,10 @@ def _from_means(problem: Problem, tol: float) -> Memory | None:
     descent.go_on(AT_MOST)
     if problem.fit_intercept and abs(at.alpha[0] - at.alpha[1]) > EVEN * at.alpha.sum():
         return None  # numbers too large for their sums
-    a, w = at.alpha * shares, at.alpha[0] * means[0]
-    means[1] *= at.alpha[1]
+    a, w = at.alpha * shares, means[0]
+    means *= at.alpha[:, None]
     w -= means[1]
-    return _begin(problem, tol, np.where(y > 0, a[0], a[1]) * c, w, at.course.b) if a.max() > LEAST else None
+    return _begin(problem, tol, np.where(positive, *a) * c, w, at.course.b) if a.max() > LEAST else None
 
 
 def _same_products(one: Floats, other: Floats) -> Rows:
