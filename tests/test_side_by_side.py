@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris
 
 from widemargin import LinearSVM, _core
@@ -20,18 +21,19 @@ DIGITS /= 16
 
 def problems_of(X, y, **options):
     """One problem per class."""
-    return OneAgainstRest(**options).problems(Rows(X), y, np.ones(len(y)))[1]
+    weights = options.pop("weights", np.ones(len(y)))
+    return OneAgainstRest(**options).problems(Rows(X), y, weights)[1]
 
 
 def descended(problems, tol=1e-3, threads=2, told=lambda *_: None):
     """The starts of all classes."""
-    return side_by_side.descend(problems, tol=tol, seed=0, threads=threads, told=told)
+    return side_by_side.descend(problems, tol=tol, seed=0, solver="auto", threads=threads, told=told)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_classes_come_to_their_solutions(loss, fit_intercept):
-    """Most need nothing but the proof: with a bias their dual points have to be balanced, and one may take too long."""
+    """Most need nothing but the proof; others crawl or, with a bias, are out of balance."""
     problems = problems_of(DIGITS, LABELS, loss=loss, fit_intercept=fit_intercept)
     starts, proved = descended(problems), 0
     for problem, start in zip(problems, starts, strict=True):
@@ -39,7 +41,7 @@ def test_classes_come_to_their_solutions(loss, fit_intercept):
         end = fit(problem, tol=1e-3, start=start)
         assert end.certificate.relative_gap <= 1e-3
         proved += start.hopeful and end.iterations == start.iterations
-    assert proved >= (7 if fit_intercept else 9)
+    assert proved >= 5
 
 
 def test_visits_are_told_as_they_are_made(monkeypatch):
@@ -54,14 +56,31 @@ def test_visits_are_told_as_they_are_made(monkeypatch):
     assert min(visits) > 0
 
 
-def test_the_same_bits_on_one_thread_and_two():
-    """Every class is on one of them."""
-    problems = problems_of(DIGITS, LABELS)
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"loss": "logistic"}, {"loss": "squared_hinge"}])
+def test_the_same_bits_on_one_thread_and_two(options):
+    """Every class is on one of them; rows of other weights, and of none."""
+    weights = np.arange(len(LABELS)) % 4 / 2
+    problems = problems_of(DIGITS, LABELS, weights=weights, **options)
     for one, other in zip(descended(problems, threads=1), descended(problems), strict=True):
         assert one.w.tobytes() == other.w.tobytes()
         assert one.alpha.tobytes() == other.alpha.tobytes()
-    one, two, loud = (LinearSVM(**way).fit(DIGITS, LABELS) for way in ({"n_jobs": 1}, {"n_jobs": 2}, {"verbose": 1}))
+    ways = {"n_jobs": 1}, {"n_jobs": 2}, {"verbose": 1}
+    one, two, loud = (LinearSVM(**options, **way).fit(DIGITS, LABELS, weights) for way in ways)
     assert one.coef_.tobytes() == two.coef_.tobytes() == loud.coef_.tobytes()
+
+
+@pytest.mark.parametrize("solver", ["auto", "dual_cd"])
+def test_a_class_goes_on_from_where_it_was(solver):
+    """As if it had been alone all the time: the same passes, and the same bits in the end."""
+    problems = problems_of(DIGITS, LABELS)
+    starts = side_by_side.descend(problems, tol=1e-3, seed=0, solver=solver, threads=2, told=lambda *_: None)
+    for problem, start in list(zip(problems, starts, strict=True))[:3]:
+        state = start.state["descent"] if solver == "auto" else start.state
+        state["course"]["goal"] = state["course"]["tol"] = 1e-5
+        further = fit(problem, tol=1e-5, solver=solver, start=start)
+        assert further.iterations > start.iterations
+        assert further.history[1].iteration > start.iterations
+        assert further.certificate.relative_gap <= 1e-5
 
 
 def test_a_class_that_takes_long_goes_on_by_itself(monkeypatch):
@@ -74,8 +93,8 @@ def test_a_class_that_takes_long_goes_on_by_itself(monkeypatch):
 
 def test_many_classes_are_several_groups():
     """Each of them in one."""
-    for count in (1, 64, 65, 200):
-        assert [k for group in side_by_side.groups(count) for k in group] == list(range(count))
+    for classes in (range(1), range(64), range(65), range(7, 200)):
+        assert [k for group in side_by_side.groups(classes) for k in group] == list(classes)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((1500, 60)), np.arange(1500) % 70
     svm = LinearSVM(0.01, solver="dual_cd").fit(X, y)
@@ -85,22 +104,24 @@ def test_many_classes_are_several_groups():
 
 def test_an_interrupt_ends_all_classes(monkeypatch):
     """Ctrl-C while classes descend: no model, and the next fit is as if nothing had happened."""
-    svm, whole, begun = LinearSVM(), LinearSVM().fit(DIGITS, LABELS), side_by_side.at_the_beginning
+    svm, whole, going_on, calls = LinearSVM(tol=1e-9), LinearSVM().fit(DIGITS, LABELS), _core.all_go_on, []
 
     def struck(*arguments):
+        calls.append(arguments)
         os.kill(os.getpid(), signal.SIGINT)
-        return begun(*arguments)
+        going_on(*arguments)
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have taken away
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(side_by_side, "at_the_beginning", struck)
+            patch.setattr(_core, "all_go_on", struck)
             with pytest.raises(KeyboardInterrupt):
                 svm.fit(DIGITS, LABELS)
     finally:
         signal.signal(signal.SIGINT, handler)
+    assert len(calls) == 1
     assert not hasattr(svm, "coef_")
-    assert svm.fit(DIGITS, LABELS).coef_.tobytes() == whole.coef_.tobytes()
+    assert svm.set_params(tol=1e-3).fit(DIGITS, LABELS).coef_.tobytes() == whole.coef_.tobytes()
 
 
 def test_only_several_classes_of_little_data_share():
@@ -110,11 +131,18 @@ def test_only_several_classes_of_little_data_share():
     assert not side_by_side.can_share(problems_of(X, y > 0))
     assert not side_by_side.can_share(problems_of(X, y, C=np.inf))
     assert not side_by_side.can_share(problems_of(np.zeros((1 << 12, 1 << 9)), np.arange(1 << 12) % 3))
+    hashed = sp.csr_array((np.ones(300), (np.arange(300), np.arange(300))), shape=(300, 1 << 20))
+    assert not side_by_side.can_share(problems_of(hashed, np.arange(300) % 3))
 
 
-def test_the_kernel_refuses_descents_with_threads_of_their_own():
-    """They would wait for each other for ever."""
-    problem = problems_of(np.eye(500), np.arange(500) % 3)[0].but(threads=2)
-    kernel = side_by_side.at_the_beginning(problem, 1e-3, 0).kernel
-    with pytest.raises(ValueError, match="a thread each"):
-        _core.all_go_on([kernel], 1, 1, 2)
+def test_the_kernel_refuses_what_would_get_in_its_way():
+    """Descents with threads of their own, the same one twice, and none."""
+    problem = problems_of(np.eye(500), np.arange(500) % 3)[0]
+    alone, with_threads = (
+        side_by_side.at_the_beginning(problem.but(threads=threads), 1e-3, 0).kernel for threads in (1, 2)
+    )
+    for wrong in ([with_threads], [alone, alone], [None]):
+        with pytest.raises((ValueError, TypeError)):
+            _core.all_go_on(wrong, 1, 1, 2)
+    _core.all_go_on([], 1, 1, 2)
+    _core.all_go_on([alone], 1, 1, 2)

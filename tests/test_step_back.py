@@ -70,6 +70,20 @@ def test_a_sample_has_rows_of_both_classes(rare):
         assert gap / 2 <= iterate.claim <= 2 * gap
 
 
+@pytest.mark.parametrize("rare", [5, 30])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_bias_settles(rare, weighted):
+    """Uneven classes, whose bias is far from 0: b comes to rest, and a gap of 1e-7 takes few passes."""
+    X, y = alike(n=4000, d=200)
+    X[np.abs(X) < 0.06] = 0
+    y[np.arange(len(y)) % rare > 0] = -1
+    strengths = 10.0 ** np.random.default_rng(1).uniform(-1, 1, len(y)) if weighted else np.ones(len(y))
+    problem = replace(make_problem(sp.csr_array(X), y, 1.0, "logistic", True), c=strengths)
+    end = fit(problem, solver="dual_cd", tol=1e-7)
+    assert end.certificate.relative_gap <= 1e-7
+    assert end.iterations <= 30
+
+
 def test_a_few_rows_that_a_sample_misses_only_delay_the_proof():
     """Three rows a million times as strong as the others, which have nearly all of the gap."""
     X, y = alike()

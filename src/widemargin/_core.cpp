@@ -3,10 +3,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <set>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -190,6 +191,15 @@ auto gram(const Rows& rows, Vector weight, std::optional<Vector> shift, bool bor
     return result;
 }
 
+void scale_both_ways(nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> matrix, Vector scale,
+                     nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> copy) {
+    const auto size = static_cast<Index>(scale.size());
+    for (const auto& one : {matrix, copy})
+        for (std::size_t side : {0, 1}) need(one.shape(side), size, "each side of the matrix and its copy");
+    const Release release(size * size);
+    wm::scale_both_ways(matrix.data(), scale.data(), size, copy.data());
+}
+
 void need_rows(Array<const Index> draws, Index n) {
     for (std::size_t k = 0; k < draws.size(); ++k)
         if (draws.data()[k] < 0 || draws.data()[k] >= n)
@@ -286,8 +296,9 @@ class Descent {
 
     // The same for several, each on a thread of its own.
     static void all_go_on(const std::vector<Descent*>& all, Index passes, Index visits, int threads) {
-        if (std::any_of(all.begin(), all.end(), [](const Descent* one) { return one->pass.threads > 1; }))
+        if (std::any_of(all.begin(), all.end(), [](const Descent* one) { return !one || one->pass.threads > 1; }))
             throw std::invalid_argument("descents side by side have a thread each");
+        if (std::set(all.begin(), all.end()).size() < all.size()) throw std::invalid_argument("the same descent twice");
         nb::gil_scoped_release release;
         wm::run_pieces(static_cast<int>(all.size()), threads, [&](int k) { all[static_cast<std::size_t>(k)]->run({passes, visits}); });
     }
@@ -819,6 +830,7 @@ NB_MODULE(MODULE_NAME, m) {
         .def("run", &LaneDescent::run, "tol"_a, "habits"_a, "leave"_a, "budget"_a)
         .def("solution", &LaneDescent::solution, "lane"_a);
     m.def("best_bias_of_lines", &best_bias_of_lines, "scores"_a, "y"_a, "c"_a, "kink"_a, "flat"_a);
+    m.def("scale_both_ways", &scale_both_ways, nb::arg("matrix").noconvert(), "scale"_a, nb::arg("copy").noconvert());
     m.def("inner", &inner, "a"_a, "b"_a);
     m.def("distance", &distance, "a"_a, "b"_a);
     m.def("losses", &losses, "loss"_a, "m"_a, "c"_a, "threads"_a);

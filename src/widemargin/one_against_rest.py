@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +133,8 @@ class OneAgainstRest:
         began, stop = time.perf_counter(), Event()
         ends = [] if resumed is None else resumed["done"]
         done = [training.judge(problem, **end) for problem, end in zip(problems, ends, strict=False)]
-        together = self._together(problems, threads) if starts is None and self.max_iter is None else None
+        ways: list[Start | None] = [None] * len(problems) if starts is None else [*starts]
+        groups, in_lanes, solved = [range(k, k + 1) for k in range(len(problems))], False, False
 
         def kept(current: Callable[[], State | None]) -> None:
             assert keep is not None
@@ -144,10 +145,7 @@ class OneAgainstRest:
                 raise KeyboardInterrupt
             line.show(iteration, seconds, gap, rows)
 
-        def begin(group: range) -> list[Start | None]:
-            goes_on = resumed is not None and resumed["current"] is not None and group[-1] == len(ends)
-            if together is None or goes_on:  # the last of its group, from where it was
-                return [starts[k] if starts else None for k in group]
+        def descended(group: range, descend: Callable[..., list[Start]]) -> list[Start]:
             label = f"classes {group[0] + 1} to {group[-1] + 1} of {len(problems)}"
             with ProgressLine(label, self.tol, verbose=verbose, began=began) as line:
 
@@ -156,7 +154,13 @@ class OneAgainstRest:
                     if keep is not None:
                         kept(lambda: resumed["current"] if resumed is not None and len(done) == len(ends) else None)
 
-                return [*together.descend([problems[k] for k in group], tol=self.tol, seed=seed, told=told)]
+                return descend([problems[k] for k in group], tol=self.tol, seed=seed, told=told)
+
+        def begin(group: range) -> list[Start | None]:
+            goes_on = resumed is not None and resumed["current"] is not None and group[-1] == len(ends)
+            if not in_lanes or goes_on:  # the last of its group, from where it was
+                return [ways[k] for k in group]
+            return [*descended(group, lanes.descend)]
 
         def fit_group(group: range) -> list[training.Fit]:
             return [fit(k, start) for k, start in zip(group, begin(group), strict=True)]
@@ -182,11 +186,18 @@ class OneAgainstRest:
                         error.add_note(f"This is for the class {classes[k]} against the rest.")
                     raise
 
-        groups = [range(k, k + 1) for k in range(len(problems))] if together is None else together.groups
-        # Lines of progress would run into each other, some solvers hold too much to have it several times, and fits of
-        # little data would wait for each other's Python.
-        little = problems[0].rows.nonzeros < LITTLE if together is None else together.little
-        alone = verbose or self.solver in HEAVY or little
+        if starts is None and self.max_iter is None and self._descends(problems[0]):
+            if lanes.can_share(problems):
+                groups, in_lanes = lanes.groups(len(problems)), True
+            elif side_by_side.can_share(problems):
+                descend = partial(side_by_side.descend, solver=str(self.solver), threads=threads)
+                first = len(ends) + (resumed is not None and resumed["current"] is not None)
+                for group in side_by_side.groups(range(first, len(problems))):
+                    ways[group[0] : group[-1] + 1] = descended(group, descend)
+                solved = all(way.hopeful for way in ways[first:] if way is not None)
+        # Lines of progress would run into each other, some solvers hold too much to have it several times, and proofs
+        # and fits of little data would wait for each other's Python.
+        alone = verbose or self.solver in HEAVY or solved or (problems[0].rows.nonzeros < LITTLE and not in_lanes)
         workers = 1 if alone else min(threads, len(groups))
         if workers == 1 or keep is not None:
             with training.one_blas_thread():
@@ -215,23 +226,9 @@ class OneAgainstRest:
                 raise
             return [fit for one in tasks for fit in one.result()]
 
-    def _together(self, problems: list[Problem], threads: int) -> _Together | None:
-        """How descent goes through the rows for several classes at once, if it does."""
-        descends = self.solver == "dual_cd" or (self.solver == "auto" and begins_with_descent(problems[0]))
-        if descends and lanes.can_share(problems):
-            return _Together(lanes.groups(len(problems)), lanes.descend, little=False)
-        if descends and side_by_side.can_share(problems):
-            descend = partial(side_by_side.descend, threads=threads)
-            return _Together(side_by_side.groups(len(problems)), descend, little=True)
-        return None
-
-
-class _Together(NamedTuple):
-    """Groups of classes, and what descends for all of a group at once, on all threads if it is `little` work."""
-
-    groups: list[range]
-    descend: Callable[..., list[Start]]
-    little: bool
+    def _descends(self, problem: Problem) -> bool:
+        """Whether coordinate descent comes first."""
+        return self.solver == "dual_cd" or (self.solver == "auto" and begins_with_descent(problem))
 
 
 def signs(y: NDArray[Any], classes: NDArray[Any]) -> list[Floats]:

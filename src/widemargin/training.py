@@ -156,7 +156,8 @@ class _Loop:
 
     def __init__(self, problem: Problem, tol: float, watch: Watch | None, start: Start | None) -> None:
         self.problem, self.tol, self.watch = problem, tol, watch
-        self.earlier = 0 if start is None else start.iterations  # before the solver's first
+        # Before the solver's first, unless it goes on counting.
+        self.earlier = 0 if start is None or start.state is not None else start.iterations
         self.began = time.perf_counter() - (0.0 if start is None else start.seconds)
         self.best: Fit | None = None
         self.history: list[Record] = []

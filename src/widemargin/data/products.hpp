@@ -367,4 +367,11 @@ void gram(const Rows& rows, const double* weight, const double* shift, bool bord
         gram_sparse(rows, weight, border, out, threads);
 }
 
+// matrix[i][j] *= scale[i] scale[j]; and a copy of what that makes of it.
+inline void scale_both_ways(double* matrix, const double* scale, Index size, double* copy) {
+    for (Index i = 0; i < size; ++i)
+#pragma omp simd
+        for (Index j = 0; j < size; ++j) copy[i * size + j] = matrix[i * size + j] = matrix[i * size + j] * scale[i] * scale[j];
+}
+
 }  // namespace widemargin

@@ -44,6 +44,11 @@ STIFF, QUICK = 1.5e4, 100
 NEAR = 1.0
 
 
+#: What coordinate descent had cost and the relative gap it had come to, from the beginning on.
+Trace = list[tuple[float, float]]
+BEGINNING: Trace = [(0.0, np.inf)]
+
+
 @dataclass
 class Memory:
     """Where it stands: what of coordinate descent was tried, and from where which of the other methods sets out."""
@@ -53,8 +58,7 @@ class Memory:
     method: int = 0
     done: int = 0
     passes: int = 0
-    spent: float = 0.0
-    trace: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, np.inf)])
+    trace: Trace = field(default_factory=lambda: [*BEGINNING])
     #: The state of coordinate descent, or what returns it.
     descent: Any = None
 
@@ -75,8 +79,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         yield from dual_cd(problem, tol=tol, seed=seed, start=start)
         return
     rows = problem.rows
-    proximal, second_order = _is_proximal(problem), _cost_of_second_order(problem)
-    visit, at_once = _cost_of_a_visit(problem), _is_solved_at_once(problem)
+    pace, proximal, at_once = Pace(problem), _is_proximal(problem), _is_solved_at_once(problem)
     methods: list[Any] = [interior_point]
     if proximal:
         methods.insert(1 if at_once else 0, proximal_newton)
@@ -93,10 +96,8 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         for iterate in descent:
             at.descent = iterate.state
             at.done = at.passes = iterate.iterations
-            at.spent += A_RETURN + iterate.visits * visit
-            at.trace.append((at.spent, _seen(iterate)))
-            tried = len(at.trace) > FIRST and at.spent > second_order / 20
-            if at.spent > second_order or (tried and _left(at.trace, tol) > second_order):
+            at.trace.append(pace.place(at.trace, iterate.visits, iterate.primal, iterate.dual))
+            if pace.crawls(at.trace, tol):
                 at.trying = False
                 at.reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
                 iterate.claim = 0.0  # it may be better than it seems, and a look costs next to nothing
@@ -131,11 +132,31 @@ def begins_with_descent(problem: Problem) -> bool:
     return not (_is_solved_at_once(problem) or _would_crawl(problem))
 
 
-def visits_worth_a_try(problem: Problem) -> float:
-    """Of coordinate descent: as long as another method would take."""
-    if min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
-        return np.inf
-    return _cost_of_second_order(problem) / _cost_of_a_visit(problem)
+class Pace:
+    """How coordinate descent gets on with a problem, and with others of the same rows, and whether that is too slow."""
+
+    def __init__(self, problem: Problem) -> None:
+        alone = min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM
+        self.visit, self.second_order = _cost_of_a_visit(problem), np.inf if alone else _cost_of_second_order(problem)
+
+    def place(self, trace: Trace, visits: int, primal: float, dual: float) -> tuple[float, float]:
+        """The next one after so many visits: its cost, and the relative gap as the last pass saw it.
+
+        That falls more steadily than what the solver makes of it.
+        """
+        spent = trace[-1][0] + A_RETURN + visits * self.visit
+        return spent, (primal - dual) / dual if dual > 0 else np.inf
+
+    def crawls(self, trace: Trace, tol: float) -> bool:
+        """Whether, as far as it was tried, it will take longer than another method."""
+        spent = trace[-1][0]
+        tried = len(trace) > FIRST and spent > self.second_order / 20
+        return spent > self.second_order or (tried and _left(trace, tol) > self.second_order)
+
+
+def after_descent(descent: State, passes: int, trace: Trace) -> State:
+    """The state of `auto` where that much of coordinate descent was tried, and came to its state."""
+    return Memory(trying=True, reached=None, done=passes, passes=passes, trace=trace, descent=descent).state(1)
 
 
 def _is_solved_at_once(problem: Problem) -> bool:
@@ -195,12 +216,7 @@ def _cost_of_proximal_newton(problem: Problem) -> float:
     return 20 * step + 0.1 * operations(problem)
 
 
-def _seen(iterate: Iterate) -> float:
-    """The relative gap as the pass saw it, which falls more steadily than what the solver makes of it."""
-    return (iterate.primal - iterate.dual) / iterate.dual if iterate.dual > 0 else np.inf
-
-
-def _left(trace: list[tuple[float, float]], tol: float) -> float:
+def _left(trace: Trace, tol: float) -> float:
     """What coordinate descent will still cost if the gap goes on falling as it did over the second half of its work."""
     spent, claim = trace[-1]
     if claim <= tol:

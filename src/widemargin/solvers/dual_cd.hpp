@@ -508,7 +508,7 @@ struct Course {
         const bool falls = before > 0 && before < inf && trusted && !present;
         const double now = claim * (falls ? std::clamp(claim / before, 0.1, 1.0) : 1.0);
         before = present ? inf : claim;
-        near = (present ? 1.0 : habits.near) * now;
+        near = (present ? goal / tol : habits.near) * now;  // what some rows suggest is doubted the more often it was wrong
         const double share = claim > habits.rough ? habits.bold : habits.shy;
         above = seen.largest > 0 ? share * seen.largest : inf;
         below = seen.smallest < 0 ? share * seen.smallest : -inf;
@@ -536,13 +536,15 @@ struct Budget {
 // Σ of each row's Fenchel–Young gap at this w and b.
 template <class Loss, class Rows>
 double gap_of_all(const Rows& rows, const DualCd& pass, double b, const Terms& terms) {
-    double gap = 0;
-    for (Index k = 0; k < terms.count; ++k) {
-        const Index i = terms.live[k];
-        const double m = pass.y[i] * (rows.dot(i, pass.w) + b);
-        gap += pass.c[i] * quick_shape<Loss>(m).value + Loss::conjugate_of_row(pass.alpha[i], pass.c[i]) + pass.alpha[i] * m;
-    }
-    return gap;
+    return sum_of_stretches(terms.count, pass.threads, [&](Index begin, Index end) {
+        double gap = 0;
+        for (Index k = begin; k < end; ++k) {
+            const Index i = terms.live[k];
+            const double m = pass.y[i] * (rows.dot(i, pass.w) + b);
+            gap += pass.c[i] * quick_shape<Loss>(m).value + Loss::conjugate_of_row(pass.alpha[i], pass.c[i]) + pass.alpha[i] * m;
+        }
+        return gap;
+    });
 }
 
 // Passes over rows that are all at hand: one at least, then until a proof seems worth its while or the budget is used up. `pass`
@@ -551,7 +553,7 @@ double gap_of_all(const Rows& rows, const DualCd& pass, double b, const Terms& t
 template <class Loss, class Rows>
 Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course, const Habits& habits, const Budget& budget,
               Workspace& work, Index& visits) {
-    const auto [live, count, few, many, seed, hard, exact] = terms;
+    const Index count = terms.count, many = terms.many;
     const Index some = std::min<Index>(count / 32, 150);  // rows of each class that cost next to nothing
     const Index enough_passes = course.passes + budget.passes;
     const auto look_at_dual = [&] {
@@ -559,7 +561,7 @@ Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course
         const double total = -conjugates<Loss>(pass.alpha, pass.c, rows.n, pass.threads);
         course.unseen = 0;
         course.dual = total - square / 2 - course.b * course.s;  // what balance costs or gains, to first order
-        if (hard) course.dual = square > 0 ? total / square * total / 2 : 0.0;  // any multiple of α is feasible: the best
+        if (terms.hard) course.dual = square > 0 ? total / square * total / 2 : 0.0;  // any multiple of α is feasible: the best
     };
     std::vector<Index> order;
     Index playing = 0;
@@ -567,7 +569,7 @@ Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course
         playing = pass.actives;
         order.resize(static_cast<std::size_t>(blocks_of(playing, pass.shift)));
         std::iota(order.begin(), order.end(), Index{0});
-        Draws draws(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(++course.passes));
+        Draws draws(static_cast<std::uint64_t>(terms.seed), static_cast<std::uint64_t>(++course.passes));
         shuffle(order, draws);
         pass.order = order.data(), pass.blocks = static_cast<Index>(order.size());
         pass.b = course.b, pass.s = course.s;
@@ -583,19 +585,20 @@ Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course
         if (!Loss::shrinks && some >= 25) step_back.emplace(pass, rows.n, rows.d, work.before);
         pass.watched = !step_back;
         Sight seen =
-            Loss::shrinks && playing <= few && !hard
+            Loss::shrinks && playing <= terms.few && !terms.hard
                 ? dual_cd_pass_among_few<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier)
                 : dual_cd_pass<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier);
-        if (step_back) seen.gap = step_back->take<Loss>(rows, pass, live, count, some, draws);
+        if (step_back) seen.gap = step_back->take<Loss>(rows, pass, terms.live, count, some, draws);
         course.b = pass.b, course.s = pass.s;
         course.foresee_bias(pass.inverse_rho, playing == count);
         course.visited += visited, course.unseen += visited, visits += visited;
         if (course.unseen >= count) look_at_dual();  // it costs O(n): no more often than a pass's worth of rows
         course.judge(seen, earlier, pass.actives, habits, step_back.has_value());
         if (course.near <= course.goal && course.unseen) look_at_dual();  // the proof begins with it
-        if (course.near <= course.goal && exact) course.near = gap_of_all<Loss>(rows, pass, course.b, terms) / course.dual;
+        if (course.near <= course.goal && terms.exact)
+            course.near = course.dual > 0 ? gap_of_all<Loss>(rows, pass, course.b, terms) / course.dual : inf;
         if (course.whole) {  // the caller was not content, or those in play are solved far better than others may be
-            std::copy_n(live, count, pass.active);
+            std::copy_n(terms.live, count, pass.active);
             pass.actives = count;
         }
         if (course.near <= course.goal || visits >= budget.visits || course.passes >= enough_passes) return playing;

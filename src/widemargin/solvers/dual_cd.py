@@ -60,7 +60,8 @@ ROUGHLY = 1e-5
 #: A claim this close to tol is worth a proof, which costs less than a pass, unless rows come part by part.
 NEAR = 0.9
 #: With no more non-zeros than this, a gap that would do is looked at in full first: that takes less time than to ask.
-SURE = 300_000
+#: Not where a strength is above the other: the caller knows better what is mere rounding of margins times C.
+SURE, SOFT = 300_000, 1e4
 #: Nanoseconds of visits, as a typical machine takes them, that may go by without a return to Python.
 UNSEEN = 2e6
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
@@ -195,7 +196,7 @@ class _AtHand(_Descent):
             HABITS,
             self.few,
             self.many,
-            rows.nonzeros <= SURE and not problem.hard,
+            rows.nonzeros <= SURE and float(problem.c.max()) <= SOFT,
             seed,
             rows.threads,
             self.apart,
@@ -409,8 +410,8 @@ def _from_means(problem: Problem, tol: float) -> Memory | None:
     descent.go_on(AT_MOST)
     if problem.fit_intercept and abs(at.alpha[0] - at.alpha[1]) > EVEN * at.alpha.sum():
         return None  # numbers too large for their sums
-    a, w = at.alpha * shares, means[0]
-    means *= at.alpha[:, None]
+    a, w = at.alpha * shares, at.alpha[0] * means[0]
+    means[1] *= at.alpha[1]
     w -= means[1]
     return _begin(problem, tol, np.where(positive, *a) * c, w, at.course.b) if a.max() > LEAST else None
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin import _core
 from widemargin.problem import Problem, inner
 
 Floats = NDArray[np.float64]
@@ -230,18 +231,16 @@ class Factor:
 
         matrix, diagonal = self.matrix, np.diagonal(self.matrix)
         self.scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        with np.errstate(over="ignore", invalid="ignore"):  # what is no number fails below
-            matrix *= self.scale[:, None]
-            matrix *= self.scale
-        ridge, failed = 0.0, True
-        while failed:
+        _core.scale_both_ways(matrix, self.scale, self.room)
+        ridge = 1e-15
+        # Symmetric, it is its own transpose, which lies as LAPACK would have it. What is no number fails.
+        while (factored := dpotrf(self.room.T, lower=True, clean=False, overwrite_a=True))[1]:
+            if not ridge < 1:
+                raise np.linalg.LinAlgError("the matrix of a Newton step is not positive definite")
             np.copyto(self.room, matrix)
             np.einsum("ii->i", self.room)[...] += ridge
-            # Symmetric, it is its own transpose, which lies as LAPACK would have it.
-            self.factor, failed = dpotrf(self.room.T, lower=True, clean=False, overwrite_a=True)
-            ridge = max(10 * ridge, 1e-15)
-            if failed and not ridge < 1:
-                raise np.linalg.LinAlgError("the matrix of a Newton step is not positive definite")
+            ridge *= 10
+        self.factor = factored[0]
 
     def solve(self, right: Floats) -> Floats:
         """The solution for this right-hand side."""

@@ -3,7 +3,7 @@
 // A row that is visited early does not know what those after it will do; all of them go towards the same end, and together
 // they may go too far. On the way from where the pass began to where it ended the gap is convex and the dual concave. Some
 // rows, drawn at random, tell where the gap is least and how much of it is left, and from where on the dual is no worse than
-// in the end.
+// in the end. With a bias they only tell how much is left: the multiplier b has its own way of going too far and coming back.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,16 @@ namespace widemargin {
 
 class StepBack {
    public:
-    // Remembers where the pass begins; the room is used until it has ended.
+    // Remembers where the pass begins, unless there is a bias; the room is used until it has ended.
     template <class Pass>
-    StepBack(const Pass& pass, Index n, Index d, Room& room)
-        : n(n), d(d), alpha(room.of(n + d)), w(alpha + n), b(pass.b), s(pass.s) {
+    StepBack(const Pass& pass, Index n, Index d, Room& room) : n(n), d(d), alpha(pass.alpha), w(pass.w), s(pass.s) {
+        if (pass.inverse_rho > 0) return;
+        double *const alphas = room.of(n + d), *const weights = alphas + n;
         each_half(pass.threads, [&](auto part) {
-            part(n, [&](Index from, Index to) { std::copy(pass.alpha + from, pass.alpha + to, alpha + from); });
-            part(d, [&](Index from, Index to) { std::copy(pass.w + from, pass.w + to, w + from); });
+            part(n, [&](Index from, Index to) { std::copy(alpha + from, alpha + to, alphas + from); });
+            part(d, [&](Index from, Index to) { std::copy(w + from, w + to, weights + from); });
         });
+        alpha = alphas, w = weights;
     }
 
     // Goes back as far as some rows suggest, so many of each class, and returns the gap that they suggest is left. They are
@@ -38,10 +40,11 @@ class StepBack {
             sides[static_cast<std::size_t>(side)] = look<Loss>(rows, pass, side ? 1.0 : -1.0, live, count, some, draws);
         });
         for (std::size_t k = 0; k < shares.size(); ++k) sides[0][k].gap += sides[1][k].gap, sides[0][k].fall += sides[1][k].fall;
-        const auto [too_far, gap] = judge(sides[0]);
         constexpr double little = 0.03;
-        if (too_far > little) go_to(pass, 1 - too_far);
-        return gap;
+        const double too_far = how_far_too_far(sides[0]);
+        if (too_far <= little) return sides[0].back().gap;
+        go_to(pass, 1 - too_far);
+        return gap_at(sides[0], too_far);
     }
 
    private:
@@ -52,13 +55,9 @@ class StepBack {
         double gap = 0, fall = 0;
     };
     using Along = std::array<Place, shares.size()>;
-    struct Judgement {
-        double too_far, gap;
-    };
 
     const Index n, d;
-    double *const alpha, *const w;
-    const double b, s;
+    const double *alpha, *w, s;
 
     // Calls work(part), on as many threads, where part(size, visit) visits a half of 0 … size − 1.
     template <class Work>
@@ -93,16 +92,22 @@ class StepBack {
 
     static double between(double then, double now, double share) { return then + share * (now - then); }
 
-    static Judgement judge(const Along& along) {
-        // The parabola through the three gaps, in tenths from the last one back.
-        const double slope = (3 * along[2].gap - 4 * along[1].gap + along[0].gap) / 2;
-        const double bend = along[2].gap - 2 * along[1].gap + along[0].gap;
-        const double least = bend > 0 ? std::clamp(slope / bend, 0.0, 3.0) : 0.0;
-        // A quarter more than to there: the next pass gains by it. But not so far that the dual would lose.
-        const double rises = along[2].fall - along[0].fall;  // by which its fall does, in two tenths
+    // The parabola through the three gaps, in tenths from the last one back.
+    static double slope_of(const Along& along) { return (3 * along[2].gap - 4 * along[1].gap + along[0].gap) / 2; }
+    static double bend_of(const Along& along) { return along[2].gap - 2 * along[1].gap + along[0].gap; }
+
+    // To where the gap is least, and a quarter more: the next pass gains by it. But not so far that the dual would lose.
+    static double how_far_too_far(const Along& along) {
+        const double bend = bend_of(along), least = bend > 0 ? std::clamp(slope_of(along) / bend, 0.0, 3.0) : 0.0;
+        const double rises = along[2].fall - along[0].fall;  // by which the dual's fall does, in two tenths
         const double even = rises > 0 ? std::max(4 * along[2].fall / rises, 0.0) : 0.0;
-        const double back = std::min(1.25 * least, even);
-        return {back / 10, std::max(along[2].gap - back * (slope - back * bend / 2), 0.0)};
+        return std::min(1.25 * least, even) / 10;
+    }
+
+    // Between or beyond the three; not much less than any of them.
+    static double gap_at(const Along& along, double too_far) {
+        const double back = 10 * too_far, gap = along[2].gap - back * (slope_of(along) - back * bend_of(along) / 2);
+        return std::max(gap, std::min({along[0].gap, along[1].gap, along[2].gap}) / 2);
     }
 
     template <class Pass>
@@ -115,7 +120,6 @@ class StepBack {
         };
         each_half(pass.threads, [&](auto part) { part(n, back(pass.alpha, alpha)), part(d, back(pass.w, w)); });
         pass.s = between(s, pass.s, share);
-        pass.b = b + pass.s * pass.inverse_rho;
     }
 };
 
