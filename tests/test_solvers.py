@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine
 
 from oracles import ORACLE, make_problem, minimum, noisy, text_like
 from strategies import problems
@@ -552,3 +552,16 @@ def test_blocks_that_do_not_exist_are_refused(order):
             enough_gap=0.0, enough_visits=0, split=False, threads=1, apart=10, work=_core.Workspace(),
         )  # fmt: skip
     assert not zeros.any()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("C", [1e6, 1e8, 1e10])
+def test_the_squared_hinge_of_a_large_C_is_nearly_the_hard_margin(C, fit_intercept):
+    """Classes that can be separated, columns of any size: Newton's method comes to rest too early there."""
+    X, kind = load_wine(return_X_y=True)
+    y = np.where(kind == 0, 1.0, -1.0)
+    soft = fit(make_problem(X, y, C, "squared_hinge", fit_intercept), tol=1e-8).certificate
+    hard = fit(make_problem(X, y, np.inf, "hinge", fit_intercept), tol=1e-8).certificate
+    assert soft.relative_gap <= 1e-8
+    assert soft.primal == pytest.approx(hard.primal, rel=1e-4)
+    assert soft.primal <= hard.primal * (1 + 1e-8)

@@ -5,7 +5,8 @@ For tall data (n·d² per step) and for wide data (n³ per step). One linear sys
 - hinge, perceptron and the hard margin: Mehrotra's predictor–corrector on the primal–dual conditions
       w = Σ αᵢyᵢxᵢ,  Σ αᵢyᵢ = 0,  mᵢ = kink + sᵢ − ξᵢ,  αᵢsᵢ = μ,  (cᵢ − αᵢ)ξᵢ = μ,  μ → 0;
   cᵢ = ∞ leaves ξ out. Ferris and Munson 2002; Gertz and Wright 2003.
-- smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal with an exact line search.
+- smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal with an exact line search. Where
+  that comes to rest too early, the squared hinge is a hard margin that gives way: ξᵢ = αᵢ/(2cᵢ), and α has no upper bound.
   Keerthi and DeCoste 2005; Chapelle 2007. The curvature of a part of many rows will do: Byrd, Chin, Neveitt and
   Nocedal 2011. So will that of an earlier step, with corrections, as long as steps gain by it.
 """
@@ -76,7 +77,7 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
     if problem.loss.smooth and not problem.hard:
         # Rows in parts are read for whatever is computed of them.
         yield from _newton(problem, system, tol, start, _Share(problem, whole=small or len(problem.rows.parts) > 1))
-    else:
+    if not problem.loss.smooth or problem.hard or problem.loss.name == "squared_hinge":
         yield from _predictor_corrector(problem, system, tol)
 
 
@@ -206,7 +207,7 @@ class _Point:
 
 def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) -> Iterator[Iterate]:
     y, n = problem.narrow(problem.y), problem.rows.n
-    pairs = len(y) * (1 if problem.hard else 2)
+    pairs, give = len(y) * (1 if _is_unbounded(problem) else 2), _give(problem)
     at, progress, iteration = _start(problem, system), _Progress(tol), 0
     best = at
     while True:
@@ -233,7 +234,7 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) 
 
         # A row whose α has reached its bound weighs nothing; a step that is no number is not taken.
         with np.errstate(over="ignore", invalid="ignore"):
-            system.weigh(problem.widen(1 / (at.s / at.alpha + at.xi / at.room)))
+            system.weigh(problem.widen(1 / (at.s / at.alpha + at.xi / at.room + give)))
         residual = at.w - implied, balance
         step = _step(problem, system, at, residual, np.zeros_like(y), np.zeros_like(y))
         target = mu * (at.products(_longest(at, step), step) / pairs / mu) ** 3
@@ -260,9 +261,11 @@ def _unchecked_step(
     problem: Problem, system: NormalEquations, at: _Point, residual: tuple[Floats, float], low: Floats, high: Floats
 ) -> _Point:
     low -= at.alpha * at.s
-    high = np.zeros_like(low) if problem.hard else high - at.room * at.xi
+    unbounded = _is_unbounded(problem)
+    high = np.zeros_like(low) if unbounded else high - at.room * at.xi
     r = problem.loss.kink + at.s
     r -= at.xi
+    r -= _give(problem) * at.alpha
     r -= at.m
     r += low / at.alpha
     r -= high / at.room
@@ -272,7 +275,20 @@ def _unchecked_step(
     low /= at.alpha
     high += at.xi * dalpha
     high /= at.room
-    return _Point(dw, db, dalpha, np.zeros_like(dalpha) if problem.hard else -dalpha, low, high, dm)
+    return _Point(dw, db, dalpha, np.zeros_like(dalpha) if unbounded else -dalpha, low, high, dm)
+
+
+def _is_unbounded(problem: Problem) -> bool:
+    """Whether α has no upper bound, nor ξ a part of its own."""
+    return problem.hard or problem.loss.smooth
+
+
+def _give(problem: Problem) -> Floats | float:
+    """ξ/α, by which the squared hinge gives way."""
+    if problem.hard or not problem.loss.smooth:
+        return 0.0
+    with np.errstate(over="ignore"):
+        return 0.5 / problem.narrow(problem.c)
 
 
 def _longest(at: _Point, step: _Point) -> float:
@@ -284,14 +300,15 @@ def _longest(at: _Point, step: _Point) -> float:
 def _start(problem: Problem, system: NormalEquations) -> _Point:
     """The w and b of weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
     c, kink, n = problem.narrow(problem.c), problem.loss.kink, problem.rows.n
-    if problem.hard:  # of the size that the rows ask for: least squares of their scale, whatever that is
+    unbounded = _is_unbounded(problem)
+    if unbounded:  # of the size that the rows ask for: least squares of their scale, whatever that is
         c = np.full_like(c, FIRST / max(problem.spread, 1e-150) ** 2)
     system.weigh(problem.widen(c))
     w, b, _, m = system.solve(np.ones(n), np.zeros(problem.rows.d), 0.0)
     m = problem.narrow(m)
     spare = float(np.abs(m - kink).mean()) + 1e-2
     s = np.maximum(m - kink, 0.0) + spare
-    if problem.hard:
+    if unbounded:
         total = inner(w, w) if w.any() else 1 / max(problem.spread, 1e-150) ** 2  # Σ α = ‖w‖² at the optimum
         return _Point(w, b, np.full_like(s, total / len(s)), np.ones_like(s), s, np.zeros_like(s), m)
     xi = np.maximum(kink - m, 0.0) + spare
@@ -301,12 +318,14 @@ def _start(problem: Problem, system: NormalEquations) -> _Point:
 def _snapped(problem: Problem, at: _Point, progress: _Progress, iteration: int) -> Iterate:
     """The iterate with α exactly 0 or c where complementarity says so and, on small problems, the rest exact too."""
     c = problem.narrow(problem.c)
-    scale = at.alpha.max() if problem.hard else c
+    unbounded = _is_unbounded(problem)
+    scale = at.alpha.max() if unbounded else c
     at_zero = at.alpha / scale < at.s
-    at_bound = np.zeros_like(at_zero) if problem.hard else at.room / scale < at.xi
+    at_bound = np.zeros_like(at_zero) if unbounded else at.room / scale < at.xi
     alpha = np.where(at_zero, 0.0, np.where(at_bound, c, at.alpha))
     w, b, claim = at.w, at.b, progress.best
-    polished = _polished(problem, at, alpha, ~at_zero & ~at_bound) if progress.tol <= PRECISE else None
+    exact = progress.tol <= PRECISE and (problem.hard or not problem.loss.smooth)
+    polished = _polished(problem, at, alpha, ~at_zero & ~at_bound) if exact else None
     if polished is not None:
         (w, b, alpha), claim = polished, 0.0
     return Iterate(w, b, problem.widen(alpha), *progress.seen, claim, problem.rows.n, iteration)
