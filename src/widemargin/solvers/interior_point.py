@@ -5,10 +5,10 @@ For tall data (n·d² per step) and for wide data (n³ per step). One linear sys
 - hinge, perceptron and the hard margin: Mehrotra's predictor–corrector on the primal–dual conditions
       w = Σ αᵢyᵢxᵢ,  Σ αᵢyᵢ = 0,  mᵢ = kink + sᵢ − ξᵢ,  αᵢsᵢ = μ,  (cᵢ − αᵢ)ξᵢ = μ,  μ → 0;
   cᵢ = ∞ leaves ξ out. Ferris and Munson 2002; Gertz and Wright 2003.
-- smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal with an exact line search. Where
-  that comes to rest too early, the squared hinge is a hard margin that gives way: ξᵢ = αᵢ/(2cᵢ), and α has no upper bound.
+- smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal with an exact line search.
   Keerthi and DeCoste 2005; Chapelle 2007. The curvature of a part of many rows will do: Byrd, Chin, Neveitt and
   Nocedal 2011. So will that of an earlier step, with corrections, as long as steps gain by it.
+  Where this comes to rest too early, the squared hinge is a hard margin that gives way: ξᵢ = αᵢ/(2cᵢ), α has no bound.
 """
 
 from __future__ import annotations
