@@ -556,7 +556,7 @@ def test_blocks_that_do_not_exist_are_refused(order):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("C", [1e6, 1e8, 1e10])
-def test_the_squared_hinge_of_a_large_C_is_nearly_the_hard_margin(C, fit_intercept):
+def test_the_squared_hinge_is_nearly_a_hard_margin_where_it_is_strong(C, fit_intercept):
     """Classes that can be separated, columns of any size: Newton's method comes to rest too early there."""
     X, kind = load_wine(return_X_y=True)
     y = np.where(kind == 0, 1.0, -1.0)
