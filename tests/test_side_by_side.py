@@ -71,7 +71,7 @@ def test_the_same_bits_on_one_thread_and_two(options):
 
 @pytest.mark.parametrize("solver", ["auto", "dual_cd"])
 def test_a_class_goes_on_from_where_it_was(solver):
-    """As if it had been alone all the time: the same passes, and the same bits in the end."""
+    """Its passes count on, to a smaller gap."""
     problems = problems_of(DIGITS, LABELS)
     starts = side_by_side.descend(problems, tol=1e-3, seed=0, solver=solver, threads=2, told=lambda *_: None)
     for problem, start in list(zip(problems, starts, strict=True))[:3]:

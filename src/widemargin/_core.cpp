@@ -7,8 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
-#include <set>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>

@@ -21,7 +21,7 @@ class StepBack {
    public:
     // Remembers where the pass begins, unless there is a bias; the room is used until it has ended.
     template <class Pass>
-    StepBack(const Pass& pass, Index n, Index d, Room& room) : n(n), d(d), alpha(pass.alpha), w(pass.w), s(pass.s) {
+    StepBack(const Pass& pass, Index n, Index d, Room& room) : n(n), d(d), alpha(pass.alpha), w(pass.w) {
         if (pass.inverse_rho > 0) return;
         double *const alphas = room.of(n + d), *const weights = alphas + n;
         each_half(pass.threads, [&](auto part) {
@@ -57,7 +57,7 @@ class StepBack {
     using Along = std::array<Place, shares.size()>;
 
     const Index n, d;
-    const double *alpha, *w, s;
+    const double *alpha, *w;
 
     // Calls work(part), on as many threads, where part(size, visit) visits a half of 0 … size − 1.
     template <class Work>
@@ -119,7 +119,6 @@ class StepBack {
             };
         };
         each_half(pass.threads, [&](auto part) { part(n, back(pass.alpha, alpha)), part(d, back(pass.w, w)); });
-        pass.s = between(s, pass.s, share);
     }
 };
 
