@@ -200,7 +200,7 @@ class OneAgainstRest:
         alone = verbose or self.solver in HEAVY or solved or (problems[0].rows.nonzeros < LITTLE and not in_lanes)
         workers = 1 if alone else min(threads, len(groups))
         if workers == 1 or keep is not None:
-            with training.one_blas_thread():
+            with training.OneBlasThread():
                 for group in groups:
                     if group[-1] < len(done):
                         continue
@@ -215,7 +215,7 @@ class OneAgainstRest:
 
         problems = [problem.but(threads=1) for problem in problems]  # the bits do not depend on it
         # BLAS counts its threads for the whole process or, on OpenMP, for each thread that calls it.
-        with training.one_blas_thread(), ThreadPoolExecutor(workers, initializer=training.one_blas_thread) as pool:
+        with training.OneBlasThread(), ThreadPoolExecutor(workers, initializer=training.OneBlasThread) as pool:
             tasks = [pool.submit(fit_group, group) for group in groups]
             try:  # the first to fail ends them all, whichever class it is
                 for one in wait(tasks, return_when=FIRST_EXCEPTION).done:

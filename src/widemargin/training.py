@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 from widemargin.certificate import (
     LARGEST_PROGRAM,
@@ -104,7 +104,7 @@ def fit(
     iterates = chosen(problem, tol=tol, seed=seed, start=start)
     last: Iterate | None = None
     try:
-        with nullcontext() if limited else one_blas_thread():
+        with nullcontext() if limited else OneBlasThread():
             for last in iterates:
                 last.iterations += loop.earlier
                 if loop.accept(last, final=last.claim <= tol, doubted=last.improving):
@@ -139,16 +139,28 @@ def solution(fit: Fit) -> State:
     return {"w": fit.w, "b": fit.b, "alpha": fit.alpha, "iterations": fit.iterations}
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """BLAS's own threads would change the last bits, and spin on the cores that the kernels need."""
-    limit: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
-    return limit
+class OneBlasThread:
+    """From where it is made to the end of its `with`: BLAS's own threads would change the last bits, and spin on the
+    cores that the kernels need.
+    """
+
+    def __init__(self) -> None:
+        self.before = [(one, one.get_num_threads()) for one in _blas()]
+        for one, _ in self.before:
+            one.set_num_threads(1)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        for one, count in self.before:
+            one.set_num_threads(count)
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> list[LibController]:
     """The BLAS libraries in this process; finding them takes a while."""
-    return ThreadpoolController()
+    return [*ThreadpoolController().select(user_api="blas").lib_controllers]
 
 
 class _Loop:

@@ -98,7 +98,7 @@ class LeastSquaresClassifier(CertifiedClassifier):
         one.check_lengths()
         targets = np.column_stack([problem.y for problem in problems])
         penalty = float(one.penalised)
-        with training.one_blas_thread():
+        with training.OneBlasThread():
             found = solve(
                 one.rows,
                 targets,

@@ -65,9 +65,22 @@ class FreeRows {
     double inner(const std::vector<double>& a, const std::vector<double>& b) const {
         return sum_of_products(a.data(), b.data(), size());
     }
+    // Q is symmetric: a sum of its rows, four at a time, has fewer sums to wait for than a product with each of them.
     void multiply(const std::vector<double>& v, std::vector<double>& to) const {
-        for (std::size_t k = 0; k < free.size(); ++k)
-            to[k] = sum_of_products(q.data() + k * free.size(), v.data(), size());
+        const std::size_t count = free.size();
+        std::size_t k = 0;
+        std::fill_n(to.begin(), count, 0.0);
+        for (const double* row = q.data(); k + 4 <= count; k += 4, row += 4 * count) {
+            const double v0 = v[k], v1 = v[k + 1], v2 = v[k + 2], v3 = v[k + 3];
+#pragma omp simd
+            for (std::size_t j = 0; j < count; ++j)
+                to[j] += (v0 * row[j] + v1 * row[count + j]) + (v2 * row[2 * count + j] + v3 * row[3 * count + j]);
+        }
+        for (; k < count; ++k) {
+            const double last = v[k];
+#pragma omp simd
+            for (std::size_t j = 0; j < count; ++j) to[j] += last * q[k * count + j];
+        }
     }
 
     template <class Pass>

@@ -20,8 +20,8 @@ from widemargin.solvers.lanes import Told
 LITTLE, HELD = 1 << 20, 1 << 21
 #: Classes in a group: it returns to Python once in a while.
 GROUP = 64
-#: How much earlier than a class alone they return, for a look at their pace: at first, when most are through, and then.
-FIRST, THEN = 2, 8
+#: How much earlier than a class alone those return, for a look at their pace, that are not through when they first did.
+THEN = 8
 #: A class is left to itself after this many passes' worth of visits, and where it crawls.
 PASSES = 100
 
@@ -45,7 +45,7 @@ def descend(
     began = time.perf_counter()
     pace = Pace(problems[0])
     descents = [_Class(problem, tol, seed) for problem in problems]
-    going, visits = descents, descents[0].at_once // FIRST
+    going, visits = descents, descents[0].at_once
     while going:
         _core.all_go_on([one.kernel for one in going], PASSES, visits, threads)
         visited, visits = sum(one.look(pace) for one in going), descents[0].at_once // THEN
