@@ -88,6 +88,7 @@ SOLVER_TITLES = {
     "auto": "automatic",
     "dual_cd": "dual coordinate descent",
     "interior_point": "interior point",
+    "newton_cg": "Newton, conjugate gradients",
     "proximal_newton": "proximal Newton",
     "hildreth": "Hildreth",
     "smo": "SMO",

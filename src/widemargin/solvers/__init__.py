@@ -15,6 +15,7 @@ from widemargin.solvers.iterate import Iterate, Start, State
 from widemargin.solvers.lazy_weights import LazyWeights
 from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.mira import MiraRule
+from widemargin.solvers.newton_cg import newton_cg
 from widemargin.solvers.pegasos import Pegasos
 from widemargin.solvers.perceptron import PerceptronRule
 from widemargin.solvers.proximal_newton import proximal_newton
@@ -74,6 +75,7 @@ SOLVERS: dict[str, Method] = {
     "auto": Method(auto, _ALL, hard=True),
     "dual_cd": Method(dual_cd, _ALL, hard=True),
     "interior_point": Method(interior_point, _ALL, hard=True),
+    "newton_cg": Method(newton_cg, ("squared_hinge", "logistic", "squared"), hard=False),
     "proximal_newton": Method(proximal_newton, ("hinge",), hard=False),
     "hildreth": Method(dual_by_hildreth, _QUADRATIC, hard=True),
     "smo": Method(smo, ("hinge",), hard=True),

@@ -1,4 +1,4 @@
-"""The choice between the solvers, and the change of mind when the one chosen crawls.
+"""The choice between the solvers, and the changes of mind when the one chosen crawls.
 
 Costs are counted in nanoseconds of a typical machine from the numbers of the problem, never from a clock: the same data
 takes the same path everywhere.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -20,6 +21,7 @@ from widemargin.solvers.interior_point import interior_point, operations
 from widemargin.solvers.iterate import Iterate, Start, State
 from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.maximum_likelihood import maximum_likelihood
+from widemargin.solvers.newton_cg import newton_cg
 from widemargin.solvers.normal_equations import share_of_rows
 from widemargin.solvers.proximal_newton import proximal_newton
 from widemargin.solvers.sight import Sight
@@ -42,6 +44,8 @@ FIRST = 2
 STIFF, QUICK = 1.5e4, 100
 #: The relative gap from which on coordinate descent's point is a better start than none.
 NEAR = 1.0
+#: Products that a step of Newton's method takes where nothing stands in its way; it is given up at so many.
+PRODUCTS, MOST_PRODUCTS = 25, 150
 
 
 #: What coordinate descent had cost and the relative gap it had come to, from the beginning on.
@@ -62,6 +66,12 @@ class Memory:
     #: The state of coordinate descent, or what returns it.
     descent: Any = None
 
+    def descend(self, iterate: Iterate) -> None:
+        """Takes note of what coordinate descent has come to; its iterates count the steps of other methods too."""
+        others = self.done - self.passes
+        self.passes, self.done = iterate.iterations, iterate.iterations + others
+        self.descent, iterate.iterations, iterate.state = iterate.state, self.done, self.state
+
     def state(self, at_once: int) -> State:
         """A method of second order takes a few steps: it begins anew, coordinate descent goes on."""
         descent = self.descent(at_once) if callable(self.descent) else self.descent
@@ -75,41 +85,33 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
         closed = least_squares if problem.loss.name == "squared" else maximum_likelihood
         yield from closed(problem, tol=tol)
         return
-    if min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
+    plan = _plan(problem)
+    if not plan:
         yield from dual_cd(problem, tol=tol, seed=seed, start=start)
         return
-    rows = problem.rows
-    pace, proximal, at_once = Pace(problem), _is_proximal(problem), _is_solved_at_once(problem)
-    methods: list[Any] = [interior_point]
-    if proximal:
-        methods.insert(1 if at_once else 0, proximal_newton)
-    if at_once and problem.loss.name == "hinge" and rows.n <= FEW:
-        methods.insert(0, _a_little_of_smo)
-
-    at = Memory(trying=begins_with_descent(problem), reached=start)
+    at, pace = Memory(trying=begins_with_descent(problem), reached=start), Pace(problem)
     if start is not None and start.state is not None:
         at = Memory(**start.state)
         at.reached = at.reached and Start(**at.reached)
         start = start._replace(state=at.descent) if at.descent else None
     descent = dual_cd(problem, tol=tol, seed=seed, start=start)
-    if at.trying:
-        for iterate in descent:
-            at.descent = iterate.state
-            at.done = at.passes = iterate.iterations
-            at.trace.append(pace.place(at.trace, iterate.visits, iterate.primal, iterate.dual))
-            if pace.crawls(at.trace, tol):
-                at.trying = False
-                at.reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
-                iterate.claim = 0.0  # it may be better than it seems, and a look costs next to nothing
-            iterate.state = at.state
-            yield iterate
-            if not at.trying:
-                break
-        else:
-            return
-    while at.method < len(methods):
+    while at.method < len(plan):
+        pace.other, method = plan[at.method]
+        if at.trying:
+            for iterate in descent:
+                at.descend(iterate)
+                at.trace.append(pace.place(at.trace, iterate.visits, iterate.primal, iterate.dual))
+                if pace.crawls(at.trace, tol):
+                    at.trying = False
+                    at.reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
+                    iterate.claim = 0.0  # it may be better than it seems, and a look costs next to nothing
+                yield iterate
+                if not at.trying:
+                    break
+            else:
+                return
         steps, last = 0, None
-        for last in methods[at.method](problem, tol=tol, seed=seed, start=at.reached):
+        for last in method(problem, tol=tol, seed=seed, start=at.reached):
             steps = last.iterations
             last.iterations += at.done
             last.state = at.state
@@ -118,26 +120,43 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             last.claim = 0.0
             yield last
         at.method, at.done = at.method + 1, at.done + steps
+        at.trying = at.method < len(plan) and plan[at.method][0] > 0
     for iterate in descent:  # where even that was not enough
-        at.descent = iterate.state
-        iterate.state = at.state
-        iterate.iterations += at.done - at.passes
+        at.descend(iterate)
         yield iterate
+
+
+def _plan(problem: Problem) -> list[tuple[float, Any]]:
+    """The other methods, one after the other, each with the cost up to which descent is tried first, or again."""
+    rows, at_once = problem.rows, False
+    plan: list[tuple[float, Any]] = []
+    if min(rows.n, rows.d) <= LARGEST_SYSTEM:
+        at_once, methods = _is_solved_at_once(problem), list[Any]([interior_point])
+        if _is_proximal(problem):
+            methods.insert(1 if at_once else 0, proximal_newton)
+        if at_once and problem.loss.name == "hinge" and rows.n <= FEW:
+            methods.insert(0, _a_little_of_smo)
+        tried = 0.0 if at_once or _would_crawl(problem) else _cost_of_second_order(problem)
+        plan = [(tried if k == 0 else 0.0, method) for k, method in enumerate(methods)]
+    if problem.loss.smooth and not problem.hard and not at_once and len(rows.parts) == 1:
+        products = _cost_of_newton_cg(problem)  # each of them would read parts again
+        if not plan or products < plan[0][0]:
+            plan.insert(0, (products, partial(newton_cg, most=MOST_PRODUCTS)))
+    return plan
 
 
 def begins_with_descent(problem: Problem) -> bool:
     """Whether coordinate descent is worth a try: another method would take a while, and it would not crawl."""
-    if not problem.penalised or min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM:
-        return problem.penalised
-    return not (_is_solved_at_once(problem) or _would_crawl(problem))
+    plan = _plan(problem) if problem.penalised else [(0.0, None)]
+    return not plan or plan[0][0] > 0
 
 
 class Pace:
     """How coordinate descent gets on with a problem, and with others of the same rows, and whether that is too slow."""
 
     def __init__(self, problem: Problem) -> None:
-        alone = min(problem.rows.n, problem.rows.d) > LARGEST_SYSTEM
-        self.visit, self.second_order = _cost_of_a_visit(problem), np.inf if alone else _cost_of_second_order(problem)
+        plan = _plan(problem)
+        self.visit, self.other = _cost_of_a_visit(problem), plan[0][0] if plan else np.inf
 
     def place(self, trace: Trace, visits: int, primal: float, dual: float) -> tuple[float, float]:
         """The next one after so many visits: its cost, and the relative gap as the last pass saw it.
@@ -150,8 +169,8 @@ class Pace:
     def crawls(self, trace: Trace, tol: float) -> bool:
         """Whether, as far as it was tried, it will take longer than another method."""
         spent = trace[-1][0]
-        tried = len(trace) > FIRST and spent > self.second_order / 20
-        return spent > self.second_order or (tried and _left(trace, tol) > self.second_order)
+        tried = len(trace) > FIRST and spent > self.other / 20
+        return spent > self.other or (tried and _left(trace, tol) > self.other)
 
 
 def after_descent(descent: State, passes: int, trace: Trace) -> State:
@@ -207,6 +226,12 @@ def _cost_of_interior_point(problem: Problem) -> float:
     factor = 0.15 * min(rows.n, rows.d) ** 3 / 3
     products = factor + share_of_rows(problem, rows.n) * (products - factor)
     return 6 * (products + 6 * rows.nonzeros + per_row * rows.n)
+
+
+def _cost_of_newton_cg(problem: Problem) -> float:
+    """Some six steps, if the curvature is no harder to turn round than most."""
+    rows = problem.rows
+    return 6 * PRODUCTS * (2.5 * rows.nonzeros + 5 * (rows.n + rows.d) + 3e4)
 
 
 def _cost_of_proximal_newton(problem: Problem) -> float:

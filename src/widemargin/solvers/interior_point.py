@@ -76,7 +76,7 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
     tol = min(tol, PRECISE) if small else tol
     if problem.loss.smooth and not problem.hard:
         # Rows in parts are read for whatever is computed of them.
-        yield from _newton(problem, system, tol, start, _Share(problem, whole=small or len(problem.rows.parts) > 1))
+        yield from newton(problem, system, tol, start, whole=small or len(problem.rows.parts) > 1)
     if not problem.loss.smooth or problem.hard or problem.loss.name == "squared_hinge":
         yield from _predictor_corrector(problem, system, tol)
 
@@ -122,10 +122,11 @@ class _Share:
         return share_of_rows(self.problem, int(np.count_nonzero(weights)), self.growth) if weights.any() else 1.0
 
 
-def _newton(
-    problem: Problem, system: NormalEquations, tol: float, start: Start | None, share: _Share
+def newton(
+    problem: Problem, system: NormalEquations, tol: float, start: Start | None, *, whole: bool = True
 ) -> Iterator[Iterate]:
-    y, n = problem.y, problem.rows.n
+    """Newton's method for a smooth loss, by the curvature of the `whole` of the rows or of as many as will do."""
+    y, n, share = problem.y, problem.rows.n, _Share(problem, whole)
     w, scores = np.zeros(problem.rows.d), np.zeros(n)
     if start is not None:
         w = problem.weights(start.alpha) if start.w is None else start.w.copy()

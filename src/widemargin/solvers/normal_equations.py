@@ -81,7 +81,34 @@ class NormalEquations(ABC):
         return dw, db, dm
 
 
-class Tall(NormalEquations):
+class ByColumns(NormalEquations):
+    """Eliminates Δα: the unknowns are Δw and Δb."""
+
+    weights: Floats
+
+    @abstractmethod
+    def direction(self, right: Floats, last: float) -> tuple[Floats, float]:
+        """Δw and Δb for this right-hand side, `last` being its component of the bias."""
+
+    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
+        rows, weighted = self.problem.rows, self.weights * r
+        dw, db = self.direction(rows.combine(self.y * weighted) - r_w, inner(self.y, weighted) + r_b)
+        dm = self.along(dw, db)
+        return Step(dw, db, self.weights * (r - dm), dm)
+
+    def newton_step(self, r_w: Floats, r_b: float) -> tuple[Floats, float, Floats]:
+        dw, db = self.direction(-r_w, r_b)
+        return dw, db, self.along(dw, db)
+
+    def along(self, dw: Floats, db: float) -> Floats:
+        """Δm of a step."""
+        dm = self.problem.rows.scores(dw)
+        dm += db
+        dm *= self.y
+        return dm
+
+
+class Tall(ByColumns):
     """(I + ZᵀDZ)(Δw, Δb) = …, where Z is X with centred columns and, for the bias, a column of ones."""
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
@@ -153,7 +180,6 @@ class Tall(NormalEquations):
         return self.problem.rows.gram(weights, self.shift, self.problem.fit_intercept)
 
     def direction(self, right: Floats, last: float) -> tuple[Floats, float]:
-        """Δw and Δb for this right-hand side, `last` being its component of the bias."""
         assert self.factor is not None
         if self.idle is not None:
             right[self.idle] = 0.0
@@ -167,23 +193,6 @@ class Tall(NormalEquations):
             right[self.idle] = 0.0
         solution = self.factor.solve(np.append(right, last))
         return solution[:-1], float(solution[-1]) - inner(self.shift, solution[:-1])
-
-    def solve(self, r: Floats, r_w: Floats, r_b: float) -> Step:
-        rows, weighted = self.problem.rows, self.weights * r
-        dw, db = self.direction(rows.combine(self.y * weighted) - r_w, inner(self.y, weighted) + r_b)
-        dm = self.y * (rows.scores(dw) + db)
-        return Step(dw, db, self.weights * (r - dm), dm)
-
-    def newton_step(self, r_w: Floats, r_b: float) -> tuple[Floats, float, Floats]:
-        dw, db = self.direction(-r_w, r_b)
-        return dw, db, self.along(dw, db)
-
-    def along(self, dw: Floats, db: float) -> Floats:
-        """Δm of a step."""
-        dm = self.problem.rows.scores(dw)
-        dm += db
-        dm *= self.y
-        return dm
 
 
 class Wide(NormalEquations):
