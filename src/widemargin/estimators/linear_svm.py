@@ -27,8 +27,8 @@ class LinearSVM(CertifiedClassifier):
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of each class; "balanced" gives every class the same total weight.
     solver : str or solver, default="auto"
-        "auto" picks between "dual_cd", "proximal_newton" and "interior_point", and changes its mind when the one it
-        picked crawls. The others are those of the lecture notes: "smo", "hildreth" and "qp" for the dual,
+        "auto" picks between "dual_cd", "proximal_newton", "newton_cg" and "interior_point", and changes its mind when
+        the one it picked crawls. The others are those of the lecture notes: "smo", "hildreth" and "qp" for the dual,
         "least_squares" for loss="squared", "pegasos", "sgd" and "subgradient" for the primal, whose gap falls slowly.
         ``widemargin.solvers.Pegasos``, ``Sgd`` and ``Subgradient`` have parameters of their own:
         ``solver=Pegasos(average=True)``.
@@ -44,8 +44,9 @@ class LinearSVM(CertifiedClassifier):
         Seed of the order in which rows are visited or drawn; None is the same order every time. Nothing else is random.
     warm_start : bool, default=False
         Whether to begin where the last fit ended, at another C or with rows added. "auto", "dual_cd",
-        "proximal_newton", "smo", "hildreth" and, with a smooth loss, "interior_point" go on from there; at the same C
-        all of them check whether it is good enough already. ``widemargin.path`` does this for many values of C.
+        "proximal_newton", "newton_cg", "smo", "hildreth" and, with a smooth loss, "interior_point" go on from there; at
+        the same C all of them check whether it is good enough already. ``widemargin.path`` does this for many values of
+        C.
     verbose : int, default=0
         1 shows progress on fits that take longer than two seconds, 2 every evaluation.
 

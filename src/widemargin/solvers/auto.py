@@ -44,8 +44,9 @@ FIRST = 2
 STIFF, QUICK = 1.5e4, 100
 #: The relative gap from which on coordinate descent's point is a better start than none.
 NEAR = 1.0
-#: Products that a step of Newton's method takes where nothing stands in its way; it is given up at so many.
-PRODUCTS, MOST_PRODUCTS = 25, 150
+#: Steps of Newton's method, and products that one takes, where nothing stands in its way; it is given up at so many.
+STEPS_OF_NEWTON, PRODUCTS = 6, 25
+MOST_STEPS, MOST_PRODUCTS = 60, 150
 
 
 #: What coordinate descent had cost and the relative gap it had come to, from the beginning on.
@@ -141,7 +142,7 @@ def _plan(problem: Problem) -> list[tuple[float, Any]]:
     if problem.loss.smooth and not problem.hard and not at_once and len(rows.parts) == 1:
         products = _cost_of_newton_cg(problem)  # each of them would read parts again
         if not plan or products < plan[0][0]:
-            plan.insert(0, (products, partial(newton_cg, most=MOST_PRODUCTS)))
+            plan.insert(0, (products, partial(newton_cg, products=MOST_PRODUCTS, steps=MOST_STEPS)))
     return plan
 
 
@@ -229,9 +230,8 @@ def _cost_of_interior_point(problem: Problem) -> float:
 
 
 def _cost_of_newton_cg(problem: Problem) -> float:
-    """Some six steps, if the curvature is no harder to turn round than most."""
     rows = problem.rows
-    return 6 * PRODUCTS * (2.5 * rows.nonzeros + 5 * (rows.n + rows.d) + 3e4)
+    return STEPS_OF_NEWTON * PRODUCTS * (2.5 * rows.nonzeros + 5 * (rows.n + rows.d) + 3e4)
 
 
 def _cost_of_proximal_newton(problem: Problem) -> float:

@@ -8,7 +8,8 @@ For tall data (n·d² per step) and for wide data (n³ per step). One linear sys
 - smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal with an exact line search.
   Keerthi and DeCoste 2005; Chapelle 2007. The curvature of a part of many rows will do: Byrd, Chin, Neveitt and
   Nocedal 2011. So will that of an earlier step, with corrections, as long as steps gain by it.
-  Where this comes to rest too early, the squared hinge is a hard margin that gives way: ξᵢ = αᵢ/(2cᵢ), α has no bound.
+  Where this comes to rest too early, or takes too many steps, the squared hinge is a hard margin that gives way:
+  ξᵢ = αᵢ/(2cᵢ), α has no bound.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ SMALL = 1e7
 PRECISE = 1e-13
 #: Steps without progress after which there will be none.
 PATIENCE = 8
+#: Steps of Newton's method after which the squared hinge, whose curvature jumps, is better solved the other way.
+SLOW = 60
 #: Steps that the hard margin may take until it separates the classes.
 FEASIBLE = 100
 #: A factor of Newton's method takes its curvature from four times as many rows after a step shorter than this, or if
@@ -76,7 +79,8 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
     tol = min(tol, PRECISE) if small else tol
     if problem.loss.smooth and not problem.hard:
         # Rows in parts are read for whatever is computed of them.
-        yield from newton(problem, system, tol, start, whole=small or len(problem.rows.parts) > 1)
+        most = SLOW if problem.loss.name == "squared_hinge" else np.inf
+        yield from newton(problem, system, tol, start, whole=small or len(problem.rows.parts) > 1, most=most)
     if not problem.loss.smooth or problem.hard or problem.loss.name == "squared_hinge":
         yield from _predictor_corrector(problem, system, tol)
 
@@ -123,9 +127,12 @@ class _Share:
 
 
 def newton(
-    problem: Problem, system: NormalEquations, tol: float, start: Start | None, *, whole: bool = True
+    problem: Problem, system: NormalEquations, tol: float, start: Start | None, *, whole: bool, most: float
 ) -> Iterator[Iterate]:
-    """Newton's method for a smooth loss, by the curvature of the `whole` of the rows or of as many as will do."""
+    """Newton's method for a smooth loss, by the curvature of the `whole` of the rows or of as many as will do.
+
+    It takes so many steps at most.
+    """
     y, n, share = problem.y, problem.rows.n, _Share(problem, whole)
     w, scores = np.zeros(problem.rows.d), np.zeros(n)
     if start is not None:
@@ -152,6 +159,8 @@ def newton(
             if progress.waited > PATIENCE or progress.best <= PRECISE:
                 return
             progress.tol /= 10  # the feasible point was not next to it
+        if iteration >= most:
+            return
         slope = np.append(w - implied, -balance)
         falls, last = progress.claim < KEEP * last, progress.claim
         if falls and secants is not None:

@@ -20,16 +20,22 @@ Floats = NDArray[np.float64]
 
 #: The share of the slope that a step may leave: the gap falls with its square.
 ROUGH = 0.1
-#: A step that takes more products than this is the last.
-MOST = 10_000
+#: A step that takes so many products is the last, and so is this one.
+PRODUCTS, STEPS = 10_000, 1000
 
 
 def newton_cg(
-    problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None, most: int = MOST
+    problem: Problem,
+    *,
+    tol: float,
+    seed: int = 0,
+    start: Start | None = None,
+    products: int = PRODUCTS,
+    steps: int = STEPS,
 ) -> Iterator[Iterate]:
-    """Iterates until the caller is content, nothing can be gained, or a step took `most` products."""
-    curvature = _Curvature(problem, most)
-    for iterate in newton(problem, curvature, tol, start):
+    """Iterates until the caller is content, nothing can be gained, or it took so many `products` a step, or `steps`."""
+    curvature = _Curvature(problem, products)
+    for iterate in newton(problem, curvature, tol, start, whole=True, most=steps):
         yield iterate
         if curvature.exhausted:
             return
