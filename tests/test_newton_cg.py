@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from oracles import make_problem, noisy
 
+from oracles import make_problem, noisy
 from widemargin.solvers import Start
 from widemargin.training import fit
 
