@@ -44,9 +44,10 @@ FIRST = 2
 STIFF, QUICK = 1.5e4, 100
 #: The relative gap from which on coordinate descent's point is a better start than none.
 NEAR = 1.0
-#: Steps of Newton's method, and products that one takes, where nothing stands in its way; it is given up at so many.
-STEPS_OF_NEWTON, PRODUCTS = 6, 25
-MOST_STEPS, MOST_PRODUCTS = 60, 150
+#: Products with the curvature that Newton's method takes where nothing stands in its way; it is given up at so many.
+PRODUCTS, MOST_PRODUCTS = 150, 600
+#: Where no matrix would do instead, it takes as many as it likes once descent has cost so many times what it should.
+LATE = 10
 
 
 #: What coordinate descent had cost and the relative gap it had come to, from the beginning on.
@@ -90,7 +91,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
     if not plan:
         yield from dual_cd(problem, tol=tol, seed=seed, start=start)
         return
-    at, pace = Memory(trying=begins_with_descent(problem), reached=start), Pace(problem)
+    at, pace = Memory(trying=plan[0][0] > 0, reached=start), Pace(problem)
     if start is not None and start.state is not None:
         at = Memory(**start.state)
         at.reached = at.reached and Start(**at.reached)
@@ -118,7 +119,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             last.state = at.state
             yield last
         if last is not None and last.claim > tol:  # it may be the best that will be found
-            last.claim = 0.0
+            last.claim, last.iterations = 0.0, at.done + steps
             yield last
         at.method, at.done = at.method + 1, at.done + steps
         at.trying = at.method < len(plan) and plan[at.method][0] > 0
@@ -139,10 +140,12 @@ def _plan(problem: Problem) -> list[tuple[float, Any]]:
             methods.insert(0, _a_little_of_smo)
         tried = 0.0 if at_once or _would_crawl(problem) else _cost_of_second_order(problem)
         plan = [(tried if k == 0 else 0.0, method) for k, method in enumerate(methods)]
-    if problem.loss.smooth and not problem.hard and not at_once and len(rows.parts) == 1:
-        products = _cost_of_newton_cg(problem)  # each of them would read parts again
-        if not plan or products < plan[0][0]:
-            plan.insert(0, (products, partial(newton_cg, products=MOST_PRODUCTS, steps=MOST_STEPS)))
+    in_parts = len(rows.parts) > 1  # which every product would read again
+    if problem.loss.smooth and not (problem.hard or at_once or in_parts):
+        products = _cost_of_newton_cg(problem)
+        plan = plan or [(LATE * products, newton_cg)]
+        if products < plan[0][0]:
+            plan.insert(0, (products, partial(newton_cg, products=MOST_PRODUCTS)))
     return plan
 
 
@@ -153,11 +156,20 @@ def begins_with_descent(problem: Problem) -> bool:
 
 
 class Pace:
-    """How coordinate descent gets on with a problem, and with others of the same rows, and whether that is too slow."""
+    """How coordinate descent gets on with a problem, and with others of the same rows, and whether that is too slow.
+
+    `other` is what another method would cost.
+    """
 
     def __init__(self, problem: Problem) -> None:
-        plan = _plan(problem)
-        self.visit, self.other = _cost_of_a_visit(problem), plan[0][0] if plan else np.inf
+        self.visit, self.other = _cost_of_a_visit(problem), np.inf
+
+    @classmethod
+    def at_first(cls, problem: Problem) -> Pace:
+        """Beside the first of the other methods."""
+        pace, plan = cls(problem), _plan(problem)
+        pace.other = plan[0][0] if plan else np.inf
+        return pace
 
     def place(self, trace: Trace, visits: int, primal: float, dual: float) -> tuple[float, float]:
         """The next one after so many visits: its cost, and the relative gap as the last pass saw it.
@@ -231,7 +243,7 @@ def _cost_of_interior_point(problem: Problem) -> float:
 
 def _cost_of_newton_cg(problem: Problem) -> float:
     rows = problem.rows
-    return STEPS_OF_NEWTON * PRODUCTS * (2.5 * rows.nonzeros + 5 * (rows.n + rows.d) + 3e4)
+    return PRODUCTS * (2.5 * rows.nonzeros + 5 * (rows.n + rows.d) + 3e4)
 
 
 def _cost_of_proximal_newton(problem: Problem) -> float:

@@ -41,7 +41,7 @@ PRECISE = 1e-13
 #: Steps without progress after which there will be none.
 PATIENCE = 8
 #: Steps of Newton's method after which the squared hinge, whose curvature jumps, is better solved the other way.
-SLOW = 60
+SLOW = 20
 #: Steps that the hard margin may take until it separates the classes.
 FEASIBLE = 100
 #: A factor of Newton's method takes its curvature from four times as many rows after a step shorter than this, or if
@@ -77,12 +77,16 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
     small = operations(problem) <= SMALL
     system = normal_equations(problem, seed)
     tol = min(tol, PRECISE) if small else tol
+    steps = 0
     if problem.loss.smooth and not problem.hard:
         # Rows in parts are read for whatever is computed of them.
         most = SLOW if problem.loss.name == "squared_hinge" else np.inf
-        yield from newton(problem, system, tol, start, whole=small or len(problem.rows.parts) > 1, most=most)
+        whole = small or len(problem.rows.parts) > 1
+        for iterate in newton(problem, system, tol, start, whole=whole, most=most):
+            steps = iterate.iterations
+            yield iterate
     if not problem.loss.smooth or problem.hard or problem.loss.name == "squared_hinge":
-        yield from _predictor_corrector(problem, system, tol)
+        yield from _predictor_corrector(problem, system, tol, steps)
 
 
 class _Progress:
@@ -215,10 +219,11 @@ class _Point:
         return low + inner(self.room + t * step.room, self.xi + t * step.xi)
 
 
-def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float) -> Iterator[Iterate]:
+def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float, done: int) -> Iterator[Iterate]:
+    """Mehrotra's method, counting on from the steps that were `done` before."""
     y, n = problem.narrow(problem.y), problem.rows.n
     pairs, give = len(y) * (1 if _is_unbounded(problem) else 2), _give(problem)
-    at, progress, iteration = _start(problem, system), _Progress(tol), 0
+    at, progress, iteration = _start(problem, system), _Progress(tol), done
     best = at
     while True:
         iteration += 1

@@ -20,8 +20,10 @@ Floats = NDArray[np.float64]
 
 #: The share of the slope that a step may leave: the gap falls with its square.
 ROUGH = 0.1
-#: A step that takes so many products is the last, and so is this one.
-PRODUCTS, STEPS = 10_000, 1000
+#: Curvature that is no less than this can be divided by.
+TINY = 1e-300
+#: The most products that all steps together may take.
+PRODUCTS = 100_000
 
 
 def newton_cg(
@@ -31,46 +33,46 @@ def newton_cg(
     seed: int = 0,
     start: Start | None = None,
     products: int = PRODUCTS,
-    steps: int = STEPS,
 ) -> Iterator[Iterate]:
-    """Iterates until the caller is content, nothing can be gained, or it took so many `products` a step, or `steps`."""
+    """Iterates until the caller is content, nothing can be gained, or so many `products` were taken."""
     curvature = _Curvature(problem, products)
-    for iterate in newton(problem, curvature, tol, start, whole=True, most=steps):
+    for iterate in newton(problem, curvature, tol, start, whole=True, most=np.inf):
         yield iterate
-        if curvature.exhausted:
+        if curvature.left == 0:
             return
 
 
 class _Curvature(ByColumns):
     """(I + ZᵀDZ)(Δw, Δb) = …, roughly, where Z is X and, for the bias, a column of ones."""
 
-    def __init__(self, problem: Problem, most: int) -> None:
+    def __init__(self, problem: Problem, products: int) -> None:
         super().__init__(problem)
-        self.most, self.exhausted = most, False
+        self.left = products
 
     def weigh(self, weights: Floats) -> None:
         self.weights = weights
-        diagonal = np.append(1 + self.problem.rows.combine_squares(weights), weights.sum())
-        self.inverse = 1 / np.where(diagonal > 0, diagonal, 1.0)
+        total = float(weights.sum()) if self.problem.fit_intercept else 1.0
+        diagonal = np.append(1 + self.problem.rows.combine_squares(weights), total)
+        self.inverse = 1 / np.maximum(diagonal, TINY)
 
     def direction(self, right: Floats, last: float) -> tuple[Floats, float]:
         rest = np.append(right, last if self.problem.fit_intercept else 0.0)
         found, along = np.zeros_like(rest), self.inverse * rest
         slope = inner(rest, along)
         enough = ROUGH**2 * slope
-        for _ in range(self.most):
-            if not slope > enough:
-                break
+        while self.left > 0 and slope > enough:
+            self.left -= 1
             image = self._product(along)
-            length = slope / inner(along, image)
+            curvature = inner(along, image)
+            if not curvature > 0:  # of a bias that no row has any weight for, or no number
+                break
+            length = slope / curvature
             found += length * along
             rest -= length * image
             scaled = self.inverse * rest
             before, slope = slope, inner(rest, scaled)
             along *= slope / before
             along += scaled
-        else:
-            self.exhausted = True
         return found[:-1], float(found[-1])
 
     def _product(self, step: Floats) -> Floats:

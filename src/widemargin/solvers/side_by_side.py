@@ -20,7 +20,7 @@ from widemargin.solvers.lanes import Told
 LITTLE, HELD = 1 << 20, 1 << 21
 #: Classes in a group: it returns to Python once in a while.
 GROUP = 64
-#: How much earlier than a class alone those return, for a look at their pace, that are not through when they first did.
+#: From their first return on, classes that are not through return this many times as often, for a look at their pace.
 THEN = 8
 #: A class is left to itself after this many passes' worth of visits, and where it crawls.
 PASSES = 100
@@ -43,7 +43,7 @@ def descend(
 ) -> list[Start]:
     """Where descent has come for each of these classes, and where `solver`, "dual_cd" or "auto", goes on."""
     began = time.perf_counter()
-    pace = Pace(problems[0])
+    pace = Pace.at_first(problems[0])
     descents = [_Class(problem, tol, seed) for problem in problems]
     going, visits = descents, descents[0].at_once
     while going:
