@@ -133,7 +133,8 @@ def _plan(problem: Problem) -> list[tuple[float, Any]]:
     rows, at_once = problem.rows, False
     plan: list[tuple[float, Any]] = []
     if min(rows.n, rows.d) <= LARGEST_SYSTEM:
-        at_once, methods = _is_solved_at_once(problem), list[Any]([interior_point])
+        at_once = _is_solved_at_once(problem)
+        methods: list[Any] = [interior_point]
         if _is_proximal(problem):
             methods.insert(1 if at_once else 0, proximal_newton)
         if at_once and problem.loss.name == "hinge" and rows.n <= FEW:
@@ -151,7 +152,9 @@ def _plan(problem: Problem) -> list[tuple[float, Any]]:
 
 def begins_with_descent(problem: Problem) -> bool:
     """Whether coordinate descent is worth a try: another method would take a while, and it would not crawl."""
-    plan = _plan(problem) if problem.penalised else [(0.0, None)]
+    if not problem.penalised:
+        return False
+    plan = _plan(problem)
     return not plan or plan[0][0] > 0
 
 
