@@ -23,7 +23,7 @@ def test_few_rows_in_play_are_solved_by_their_products(loss, digit, C, fit_inter
     problem = make_problem(storage(digits / 16), np.where(labels == digit, 1.0, -1.0), C, loss, fit_intercept)
 
     def descend(few):
-        monkeypatch.setattr(descent_module, "FEW", few)
+        monkeypatch.setattr(descent_module, "VERY_FEW", few)
         visits = 0
         for iterate in SOLVERS["dual_cd"].solve(problem, tol=1e-6):
             iterate.at_once, visits = 1000, visits + iterate.visits

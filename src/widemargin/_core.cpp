@@ -23,6 +23,7 @@
 #include "data/svmlight.hpp"
 #include "losses.hpp"
 #include "solvers/curve.hpp"
+#include "solvers/descent.hpp"
 #include "solvers/dual_cd.hpp"
 #include "solvers/hildreth.hpp"
 #include "solvers/lanes.hpp"
@@ -272,12 +273,12 @@ class Descent {
    public:
     Descent(const std::string& loss, const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha, Array<double> w,
             double inverse_rho, Array<Index> active, Index actives, Array<const Index> live, bool hard, int shift,
-            Array<unsigned char> slow, nb::handle course, nb::handle habits, Index few, Index many, bool exact, Index seed,
+            Array<unsigned char> slow, nb::handle course, nb::handle habits, Index very_few, Index many, bool exact, Index seed,
             int threads, Index apart, nb::handle work)
         : loss(loss), rows(rows), borrowed(nb::make_tuple(y, c, norms, alpha, w, active, live, slow, course, habits, work)),
           pass(numbers_of_descent(rows, y, c, norms, alpha, w, inverse_rho, active, actives, shift, slow, threads, apart)),
           course(nb::cast<wm::Course&>(course)), habits(nb::cast<const wm::Habits&>(habits)), work(nb::cast<wm::Workspace&>(work)),
-          terms{live.data(), static_cast<Index>(live.size()), few, many, seed, hard, exact} {
+          terms{live.data(), static_cast<Index>(live.size()), very_few, many, seed, hard, exact} {
         need_rows(live, rows.n());
         need(active.size(), static_cast<Index>(live.size()), "active");
     }
@@ -808,8 +809,8 @@ NB_MODULE(MODULE_NAME, m) {
           "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a,
           "split"_a, "threads"_a, "apart"_a, "work"_a);
     nb::class_<wm::Habits>(m, "Habits")
-        .def(nb::init<double, double, double, double, double, double, Index>(), "bold"_a, "shy"_a, "rough"_a, "returns"_a,
-             "slow"_a, "near"_a, "again"_a);
+        .def(nb::init<double, double, double, double, double, double, double, Index>(), "bold"_a, "shy"_a, "rough"_a,
+             "returns"_a, "returns_of_few"_a, "slow"_a, "near"_a, "again"_a);
     bind_course(m);
     nb::class_<Descent>(m, "Descent")
         .def(nb::init<const std::string&, const Rows&, Vector, Vector, Vector, Array<double>, Array<double>, double, Array<Index>, Index,
@@ -817,7 +818,7 @@ NB_MODULE(MODULE_NAME, m) {
                       nb::handle>(),
              "loss"_a, "rows"_a, "y"_a, "c"_a, "norms"_a, nb::arg("alpha").noconvert(), nb::arg("w").noconvert(), "inverse_rho"_a,
              nb::arg("active").noconvert(), "actives"_a, "live"_a, "hard"_a, "shift"_a, nb::arg("slow").noconvert(), "course"_a, "habits"_a,
-             "few"_a, "many"_a, "exact"_a, "seed"_a, "threads"_a, "apart"_a, "work"_a)
+             "very_few"_a, "many"_a, "exact"_a, "seed"_a, "threads"_a, "apart"_a, "work"_a)
         .def_prop_ro("actives", &Descent::actives)
         .def("all_play", &Descent::all_play)
         .def("go_on", &Descent::go_on, "passes"_a, "visits"_a);

@@ -95,7 +95,15 @@ def dual_cd_pass(
 
 class Habits:
     def __init__(
-        self, bold: float, shy: float, rough: float, returns: float, slow: float, near: float, again: int
+        self,
+        bold: float,
+        shy: float,
+        rough: float,
+        returns: float,
+        returns_of_few: float,
+        slow: float,
+        near: float,
+        again: int,
     ) -> None: ...
 
 class Course:
@@ -140,7 +148,7 @@ class Descent:
         slow: NDArray[np.uint8],
         course: Course,
         habits: Habits,
-        few: int,
+        very_few: int,
         many: int,
         exact: bool,
         seed: int,

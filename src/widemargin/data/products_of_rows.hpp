@@ -33,6 +33,10 @@ class ProductsOfRows {
         for (Index j = 0; j < n; ++j) scores[j] += scale * with_others[j];
     }
     const double* row(Index i) const { return products.data() + i * n; }
+    template <class Visit>
+    void each(Index i, Visit visit) const {
+        for (Index j = 0; j < n; ++j) visit(j, row(i)[j]);
+    }
     [[gnu::always_inline]] void fetch_start(Index) const {}
     [[gnu::always_inline]] void fetch(Index) const {}
 
@@ -41,5 +45,24 @@ class ProductsOfRows {
 
     double& at(Index i, Index j) { return products[static_cast<std::size_t>(i * n + j)]; }
 };
+
+// sum += Σ v[k]·row(list[k]).
+template <class Rows>
+void add_rows(const Rows& rows, const std::vector<Index>& list, const std::vector<double>& v, double* sum) {
+    for (std::size_t k = 0; k < list.size(); ++k) rows.add(list[k], v[k], sum);
+}
+
+// Four at a time: there are fewer sums to wait for.
+inline void add_rows(const ProductsOfRows& rows, const std::vector<Index>& list, const std::vector<double>& v, double* sum) {
+    std::size_t k = 0;
+    for (; k + 4 <= list.size(); k += 4) {
+        const double v0 = v[k], v1 = v[k + 1], v2 = v[k + 2], v3 = v[k + 3];
+        const double *const r0 = rows.row(list[k]), *const r1 = rows.row(list[k + 1]), *const r2 = rows.row(list[k + 2]),
+                     *const r3 = rows.row(list[k + 3]);
+#pragma omp simd
+        for (Index j = 0; j < rows.n; ++j) sum[j] += (v0 * r0[j] + v1 * r1[j]) + (v2 * r2[j] + v3 * r3[j]);
+    }
+    for (; k < list.size(); ++k) rows.add(list[k], v[k], sum);
+}
 
 }  // namespace widemargin

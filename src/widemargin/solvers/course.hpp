@@ -17,7 +17,7 @@ struct Sight {
 
 // When rows leave, come back and are visited again; dual_cd.py says why.
 struct Habits {
-    double bold, shy, rough, returns, slow, near;
+    double bold, shy, rough, returns, returns_of_few, slow, near;
     Index again;
 };
 

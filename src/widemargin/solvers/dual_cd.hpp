@@ -24,15 +24,12 @@
 #include <vector>
 
 #include "../data/halves.hpp"
-#include "../data/products_of_rows.hpp"
 #include "../data/rows.hpp"
 #include "../losses.hpp"
-#include "../sums.hpp"
 #include "../threads.hpp"
 #include "course.hpp"
 #include "free_rows.hpp"
 #include "shuffle.hpp"
-#include "step_back.hpp"
 #include "tandem.hpp"
 
 namespace widemargin {
@@ -364,10 +361,12 @@ inline void reorder(DualCd& pass, std::vector<Index>& order, Draws& draws) {
 
 // Visits of rows that are slow to settle, as the pass before has marked them: until their gradients are less than
 // `share` of the largest, at most `times`, and at no more than twice the work of that pass; in shards as long as they are
-// `many`. If they are more than half of the rows in play, the next pass will do.
+// `many`. If they are more than half of the rows in play, the next pass will do. Where that takes more visits than `patience`
+// passes, all rows between their bounds move at once.
 struct Again {
     double share;
     Index times, many;
+    double patience = inf;
 };
 
 template <class Loss, class Rows>
@@ -392,15 +391,6 @@ Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double larg
     return visits;
 }
 
-// Rows whose products are known settle all at once instead.
-template <class Loss>
-Index sweep_again(const ProductsOfRows& rows, DualCd pass, const Again&, double, Workspace&, Draws&, double& s) {
-    Index visits = 0;
-    if constexpr (Loss::shrinks) visits = FreeRows<Loss>(rows, pass).settle(pass);
-    s = pass.s;
-    return visits;
-}
-
 // When passes over ever fewer rows end: at a gap of those in play, or after so many visits.
 struct Enough {
     double gap;
@@ -415,14 +405,20 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
                    Draws draws, Index& visits, double& before) {
     std::vector<Index> order(pass.order, pass.order + pass.blocks);
     Sight sight;
+    Index settled = 0;
     for (visits = 0, before = 0;; reorder(pass, order, draws)) {
         visits += pass.actives;
         sight = sweep<Loss>(rows, pass, work);
         pass.b += pass.s * pass.inverse_rho;
         if (!Loss::shrinks) break;
         const double worst = std::max(sight.largest, -sight.smallest);
-        if (again.times > 0 && std::abs(sight.gap) > proof)
-            visits += sweep_again<Loss>(rows, pass, again, worst, work, draws, pass.s);
+        if (std::abs(sight.gap) > proof) {
+            if (again.times > 0) visits += sweep_again<Loss>(rows, pass, again, worst, work, draws, pass.s);
+            if (static_cast<double>(visits - settled) > again.patience * static_cast<double>(pass.actives)) {
+                if constexpr (Loss::shrinks) visits += FreeRows<Loss, Rows>(rows, pass).settle(pass);
+                settled = visits;
+            }
+        }
         if (pass.actives == 0 || visits + pass.actives > enough.visits || std::abs(sight.gap) <= enough.gap) break;
         before = std::abs(sight.gap);
         pass.shrink_above = sight.largest > 0 ? sight.largest : inf;
@@ -431,124 +427,6 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         if (pass.actives < again.many) pass.split = false;
     }
     return sight;
-}
-
-// The same among few rows, in terms of their products with each other.
-template <class Loss, class Rows>
-Sight dual_cd_pass_among_few(const Rows& rows, DualCd& pass, const Again& again, double proof, const Enough& enough, Workspace& work,
-                             const Draws& draws, Index& visits, double& before) {
-    const ProductsOfRows products(rows, pass.active, pass.actives);
-    const std::vector<Index> few(pass.active, pass.active + pass.actives);
-    std::vector<Index> places(few.size());
-    const auto of_few = [&](const auto* numbers) {
-        std::vector<std::remove_cvref_t<decltype(*numbers)>> own;
-        for (const Index i : few) own.push_back(numbers[i]);
-        return own;
-    };
-    const auto y = of_few(pass.y), c = of_few(pass.c), norms = of_few(pass.norms);
-    auto alpha = of_few(pass.alpha);
-    auto slow = of_few(pass.slow);
-    std::vector<double> scores;
-    for (const Index i : few) scores.push_back(rows.dot(i, pass.w));
-    std::iota(places.begin(), places.end(), Index{0});
-    DualCd own = pass;
-    own.y = y.data(), own.c = c.data(), own.norms = norms.data(), own.alpha = alpha.data(), own.w = scores.data();
-    own.active = places.data(), own.slow = slow.data(), own.split = false;
-    const Sight sight = dual_cd_pass<Loss>(products, own, again, proof, enough, work, draws, visits, before);
-    for (std::size_t k = 0; k < few.size(); ++k) {
-        const Index i = few[k];
-        if (alpha[k] != pass.alpha[i]) rows.add(i, (alpha[k] - pass.alpha[i]) * y[k], pass.w);
-        pass.alpha[i] = alpha[k], pass.slow[i] = slow[k];
-    }
-    std::transform(own.active, own.active + own.actives, pass.active,
-                   [&](Index place) { return few[static_cast<std::size_t>(place)]; });
-    pass.actives = own.actives, pass.b = own.b, pass.s = own.s;
-    return sight;
-}
-
-// What stays the same from pass to pass: the rows that may be in play; at most how many are few, and how many are worth two
-// shards; whether C = ∞; and whether a gap that would do is looked at in full before the caller is asked.
-struct Terms {
-    const Index* live;
-    Index count, few, many, seed;
-    bool hard, exact;
-};
-
-// What is to be done before the caller is asked again.
-struct Budget {
-    Index passes, visits;
-};
-
-// Σ of each row's Fenchel–Young gap at this w and b.
-template <class Loss, class Rows>
-double gap_of_all(const Rows& rows, const DualCd& pass, double b, const Terms& terms) {
-    return sum_of_stretches(terms.count, pass.threads, [&](Index begin, Index end) {
-        double gap = 0;
-        for (Index k = begin; k < end; ++k) {
-            const Index i = terms.live[k];
-            const double m = pass.y[i] * (rows.dot(i, pass.w) + b);
-            gap += pass.c[i] * quick_shape<Loss>(m).value + Loss::conjugate_of_row(pass.alpha[i], pass.c[i]) + pass.alpha[i] * m;
-        }
-        return gap;
-    });
-}
-
-// Passes over rows that are all at hand: one at least, then until a proof seems worth its while or the budget is used up. `pass`
-// has the numbers of the rows and those in play, in the end those of the next pass. Returns how many the last one began with;
-// `visits` counts all.
-template <class Loss, class Rows>
-Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course, const Habits& habits, const Budget& budget,
-              Workspace& work, Index& visits) {
-    const Index count = terms.count, many = terms.many;
-    const Index some = std::min<Index>(count / 32, 150);  // rows of each class that cost next to nothing
-    const Index enough_passes = course.passes + budget.passes;
-    const auto look_at_dual = [&] {
-        const double square = inner(pass.w, pass.w, rows.d);
-        const double total = -conjugates<Loss>(pass.alpha, pass.c, rows.n, pass.threads);
-        course.unseen = 0;
-        course.dual = total - square / 2 - course.b * course.s;  // what balance costs or gains, to first order
-        if (terms.hard) course.dual = square > 0 ? total / square * total / 2 : 0.0;  // any multiple of α is feasible: the best
-    };
-    std::vector<Index> order;
-    Index playing = 0;
-    for (visits = 0;;) {
-        playing = pass.actives;
-        order.resize(static_cast<std::size_t>(blocks_of(playing, pass.shift)));
-        std::iota(order.begin(), order.end(), Index{0});
-        Draws draws(static_cast<std::uint64_t>(terms.seed), static_cast<std::uint64_t>(++course.passes));
-        shuffle(order, draws);
-        pass.order = order.data(), pass.blocks = static_cast<Index>(order.size());
-        pass.b = course.b, pass.s = course.s;
-        pass.shrink_above = course.above, pass.shrink_below = course.below, pass.focus = 0;
-        pass.slow_from = habits.slow * course.worst;
-        pass.split = playing >= many;
-        const double bound = course.dual > 0 ? course.dual : 0.0;
-        const Enough enough{bound > 0 ? bound * std::max(course.tol, habits.returns * course.whole_claim) : 0.0, count};
-        Index visited = 0;
-        double earlier = 0;
-        const Again again{habits.slow, habits.again, many};
-        std::optional<StepBack> step_back;
-        if (!Loss::shrinks && some >= 25) step_back.emplace(pass, rows.n, rows.d, work.before);
-        pass.watched = !step_back;
-        Sight seen =
-            Loss::shrinks && playing <= terms.few && !terms.hard
-                ? dual_cd_pass_among_few<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier)
-                : dual_cd_pass<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier);
-        if (step_back) seen.gap = step_back->take<Loss>(rows, pass, terms.live, count, some, draws);
-        course.b = pass.b, course.s = pass.s;
-        course.foresee_bias(pass.inverse_rho, playing == count);
-        course.visited += visited, course.unseen += visited, visits += visited;
-        if (course.unseen >= count) look_at_dual();  // it costs O(n): no more often than a pass's worth of rows
-        course.judge(seen, earlier, pass.actives, habits, step_back.has_value());
-        if (course.near <= course.goal && course.unseen) look_at_dual();  // the proof begins with it
-        if (course.near <= course.goal && terms.exact)
-            course.near = course.dual > 0 ? gap_of_all<Loss>(rows, pass, course.b, terms) / course.dual : inf;
-        if (course.whole) {  // the caller was not content, or those in play are solved far better than others may be
-            std::copy_n(terms.live, count, pass.active);
-            pass.actives = count;
-        }
-        if (course.near <= course.goal || visits >= budget.visits || course.passes >= enough_passes) return playing;
-    }
 }
 
 }  // namespace widemargin

@@ -36,9 +36,9 @@ BALANCE = 1 / 30
 BLOCK, BLOCKS = 32, 2000
 #: Data with more non-zeros in play than this is worth two threads: in two shards that run side by side.
 MANY = 60_000
-#: So few rows in play, no more than one in so many, are solved in terms of their products with each other, unless there
-#: are more columns than this, and products take long.
-FEW, ONE_IN, WIDEST = 60, 16, 100_000
+#: So few rows in play are solved in terms of their products with each other, unless there are more columns than this,
+#: and products take long.
+VERY_FEW, WIDEST = 60, 100_000
 #: Rows are long, and cut in two halves instead, if a visit takes this many nanoseconds of a typical machine.
 LONG = 450
 #: Shards are merged when each has seen this many times as many non-zeros as there are columns, and at least so many.
@@ -47,8 +47,9 @@ MERGE, BETWEEN = 4, 10_000
 #: of BOLD as long as the relative gap is above ROUGH, of SHY from then on. (Passes over few rows that the kernel goes
 #: on with by itself are shyer: all of the largest.)
 ROUGH, BOLD, SHY = 0.03, 0.1, 0.5
-#: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap.
-RETURN = 0.01
+#: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap, or to
+#: the other one if those in play are few: to solve these better takes a while, and others may be worse.
+RETURN, RETURN_OF_FEW = 0.01, 0.2
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
 #: a few rows that depend on each other often hold up all others.
 SLOW, AGAIN = 0.03, 30
@@ -79,7 +80,7 @@ PASSES = 3000
 
 
 #: Those that the kernel goes by, for rows that are at hand and for rows that come part by part.
-HABITS, IN_PARTS = (_core.Habits(BOLD, SHY, ROUGH, RETURN, SLOW, near, AGAIN) for near in (NEAR, 1.0))
+HABITS, IN_PARTS = (_core.Habits(BOLD, SHY, ROUGH, RETURN, RETURN_OF_FEW, SLOW, near, AGAIN) for near in (NEAR, 1.0))
 
 
 @dataclass
@@ -172,7 +173,7 @@ class _AtHand(_Descent):
     def __init__(self, problem: Problem, at: Memory, seed: int, *, firm: float = 1.0) -> None:
         super().__init__(problem, at, seed, firm=firm)
         rows = problem.rows
-        self.few = min(FEW, rows.n // ONE_IN) if rows.d <= WIDEST else 0
+        very_few = VERY_FEW if rows.d <= WIDEST else 0
         a_visit = (0.3 if rows.nonzeros == rows.n * rows.d else 2) * rows.nonzeros / rows.n + 30
         self.at_once = int(UNSEEN / a_visit)
         if a_visit >= LONG and self.work.cut(rows.core, rows.threads):
@@ -194,7 +195,7 @@ class _AtHand(_Descent):
             at.slow,
             at.course,
             HABITS,
-            self.few,
+            very_few,
             self.many,
             rows.nonzeros <= SURE and float(problem.c.max()) <= SOFT,
             seed,

@@ -1,10 +1,10 @@
 // All αᵢ between their bounds moved at once, towards where the gradients of all of them vanish: where rows depend on each
-// other, one coordinate at a time crawls. Among few rows, whose products are known, this costs no more than some visits of each.
+// other, one coordinate at a time crawls. Among few rows this costs no more than some visits of each.
 //
 //   min over δ of ½δᵀQδ + gᵀδ,  Qᵢⱼ = yᵢyⱼ(xᵢ·xⱼ + 1/ρ), with what the conjugate adds on its diagonal,
 //
-// by conjugate gradients; then to where the box cuts that off, if it is better than to stop at the first wall (Bertsekas
-// 1982); and again with those that are left, a few times, as long as there was a wall.
+// by conjugate gradients; then as far that way as it gets better, where the box cuts off what is outside of it, or to the
+// first wall (Bertsekas 1982); and again with those that are left, a few times, as long as there was a wall.
 #pragma once
 
 #include <algorithm>
@@ -13,24 +13,25 @@
 #include <utility>
 #include <vector>
 
+#include "../data/products.hpp"
 #include "../data/products_of_rows.hpp"
 
 namespace widemargin {
 
-template <class Loss>
+template <class Loss, class Rows>
 class FreeRows {
    public:
-    // `pass` has the numbers of the rows, and scores for weights.
+    // `pass` has the numbers of the rows in play and their weights.
     template <class Pass>
-    FreeRows(const ProductsOfRows& rows, const Pass& pass) : rows(rows) {
-        for (Index i = 0; i < rows.n; ++i)
-            if (is_free(pass, i)) free.push_back(i);
+    FreeRows(const Rows& rows, const Pass& pass) : rows(rows), sum(static_cast<std::size_t>(rows.d)) {
+        for (Index k = 0; k < pass.actives; ++k)
+            if (is_free(pass, pass.active[k])) free.push_back(pass.active[k]);
     }
 
-    // Moves them, their scores and s; returns how many visits would have taken as long.
+    // Moves them, the weights and s; returns how many visits would have taken as long.
     template <class Pass>
     Index settle(Pass& pass) {
-        constexpr Index most_walls = 5, products_in_visit = 8;  // which waits for the one before, as products do not
+        constexpr Index most_walls = 5;
         products = 0;
         for (Index walls = 0; walls < most_walls && !free.empty(); ++walls) {
             look(pass);
@@ -52,9 +53,14 @@ class FreeRows {
     }
 
    private:
-    const ProductsOfRows& rows;
+    // A visit waits for the one before, as products do not.
+    static constexpr Index products_in_visit = requires(const Rows& rows) { rows.row(0); } ? 8 : 2;
+
+    const Rows& rows;
     std::vector<Index> free;
-    std::vector<double> q, gradient, delta, residual, direction, image;
+    std::vector<double> sum;  // of rows, with as many columns
+    std::vector<double> sign, bend, gradient, delta, residual, direction, image, trial;
+    double inverse_rho = 0, steepest = 0;
     Index products = 0;
 
     template <class Pass>
@@ -65,49 +71,41 @@ class FreeRows {
     double inner(const std::vector<double>& a, const std::vector<double>& b) const {
         return sum_of_products(a.data(), b.data(), size());
     }
-    // Q is symmetric: a sum of its rows, four at a time, has fewer sums to wait for than a product with each of them.
-    void multiply(const std::vector<double>& v, std::vector<double>& to) const {
-        const std::size_t count = free.size();
-        std::size_t k = 0;
-        std::fill_n(to.begin(), count, 0.0);
-        for (const double* row = q.data(); k + 4 <= count; k += 4, row += 4 * count) {
-            const double v0 = v[k], v1 = v[k + 1], v2 = v[k + 2], v3 = v[k + 3];
-#pragma omp simd
-            for (std::size_t j = 0; j < count; ++j)
-                to[j] += (v0 * row[j] + v1 * row[count + j]) + (v2 * row[2 * count + j] + v3 * row[3 * count + j]);
-        }
-        for (; k < count; ++k) {
-            const double last = v[k];
-#pragma omp simd
-            for (std::size_t j = 0; j < count; ++j) to[j] += last * q[k * count + j];
-        }
+
+    // to = Qv.
+    void multiply(const std::vector<double>& v, std::vector<double>& to) {
+        double balance = 0;
+        for (std::size_t k = 0; k < free.size(); ++k) to[k] = sign[k] * v[k], balance += to[k];
+        add_rows(rows, free, to, sum.data());
+        for (std::size_t k = 0; k < free.size(); ++k)
+            to[k] = sign[k] * (rows.dot(free[k], sum.data()) + balance * inverse_rho) + bend[k] * v[k];
+        if (rows.d <= total_nonzeros(rows)) std::fill(sum.begin(), sum.end(), 0.0);
+        else for (const Index i : free) rows.each(i, [&](Index j, double) { sum[static_cast<std::size_t>(j)] = 0; });
+        products += size();
     }
 
     template <class Pass>
     void look(const Pass& pass) {
-        for (auto* numbers : {&gradient, &delta, &residual, &direction, &image}) numbers->assign(free.size(), 0.0);
-        q.resize(free.size() * free.size());
+        for (auto* numbers : {&sign, &bend, &gradient, &delta, &residual, &direction, &image, &trial}) numbers->assign(free.size(), 0.0);
+        inverse_rho = pass.inverse_rho, steepest = 0;
         for (std::size_t k = 0; k < free.size(); ++k) {
             const Index i = free[k];
-            const double y = pass.y[i], m = y * (pass.w[i] + pass.b + pass.s * pass.inverse_rho);
+            sign[k] = pass.y[i], bend[k] = Loss::bend_of_row(pass.c[i]);
+            const double m = sign[k] * (rows.dot(i, pass.w) + pass.b + pass.s * inverse_rho);
             gradient[k] = Loss::gradient(pass.alpha[i], m, pass.c[i]);
-            const double* const row = rows.row(i);
-            for (std::size_t other = 0; other < free.size(); ++other)
-                q[k * free.size() + other] = y * pass.y[free[other]] * (row[free[other]] + pass.inverse_rho);
-            q[k * free.size() + k] += Loss::bend_of_row(pass.c[i]);
+            steepest = std::max(steepest, pass.norms[i] + inverse_rho + bend[k]);
         }
     }
 
     // Qδ = −g, roughly: which of them will come to a wall is not known yet.
     void solve() {
         constexpr double precise = 1e-3, flat = 1e-12;
-        constexpr int most = 15;
+        const int most = products_in_visit == 8 ? 15 : 40;
         for (std::size_t k = 0; k < free.size(); ++k) residual[k] = direction[k] = -gradient[k];
-        double square = inner(residual, residual), steepest = 0;
-        for (std::size_t k = 0; k < free.size(); ++k) steepest = std::max(steepest, q[k * free.size() + k]);
+        double square = inner(residual, residual);
         const double enough = precise * square;
         for (int k = 0; k < most && square > enough; ++k) {
-            multiply(direction, image), products += size();
+            multiply(direction, image);
             const double curvature = inner(direction, image);
             if (!(curvature > flat * steepest * inner(direction, direction))) break;
             const double t = square / curvature;
@@ -120,19 +118,39 @@ class FreeRows {
     // Makes δ a step that stays in the box; whether it was one.
     template <class Pass>
     bool stop_at_walls(const Pass& pass) {
-        auto &cut = residual, &short_of = direction;
-        double share = 1;
-        cut = delta;
-        for (std::size_t k = 0; k < free.size(); ++k) {
-            const double alpha = pass.alpha[free[k]], next = alpha + delta[k], upper = Loss::upper(pass.c[free[k]]);
-            if (next > Loss::lower() && next < upper) continue;
-            cut[k] = (next < upper ? Loss::lower() : upper) - alpha;
-            share = std::min(share, cut[k] / delta[k]);
+        constexpr int halvings = 4;
+        auto& whole = residual;
+        whole = delta;
+        const double first_wall = cut_off(pass, whole, 1.0, delta);
+        if (first_wall == 1) return true;
+        double best = gain(delta);
+        const auto try_it = [&] {
+            const double now = gain(trial);
+            const bool better = now > best;
+            if (better) best = now, std::swap(delta, trial);
+            return better;
+        };
+        for (int k = 1; k <= halvings; ++k) {
+            cut_off(pass, whole, std::ldexp(1.0, -k), trial);
+            if (!try_it()) break;
         }
-        if (share == 1) return true;
-        for (std::size_t k = 0; k < free.size(); ++k) short_of[k] = share * delta[k];
-        delta = gain(cut) > gain(short_of) ? cut : short_of;
+        for (std::size_t k = 0; k < free.size(); ++k) trial[k] = first_wall * whole[k];
+        try_it();
         return false;
+    }
+
+    // `step` = what of t·δ is in the box; the share of t·δ up to the first wall.
+    template <class Pass>
+    double cut_off(const Pass& pass, const std::vector<double>& whole, double t, std::vector<double>& step) const {
+        double share = 1;
+        for (std::size_t k = 0; k < free.size(); ++k) {
+            const double alpha = pass.alpha[free[k]], wanted = t * whole[k], upper = Loss::upper(pass.c[free[k]]);
+            step[k] = wanted;
+            if (alpha + wanted > Loss::lower() && alpha + wanted < upper) continue;
+            step[k] = (wanted > 0 ? upper : Loss::lower()) - alpha;
+            share = std::min(share, step[k] / wanted);
+        }
+        return share;
     }
 
     double gain(const std::vector<double>& step) {
