@@ -43,4 +43,20 @@ template <std::size_t N>
     return s * polynomial(series, s * s);
 }
 
+// log x for x from the smallest normal number on, to two units in the last place: x = 2ᵏf with f between √½ and √2, and
+// log f = 2 artanh(s) with s = (f − 1)/(f + 1) ≤ 0.172.
+[[gnu::always_inline]] inline double log_of_positive(double x) {
+    constexpr double shift = 0x1.8p52;
+    constexpr std::array<double, 11> series = [] {
+        std::array<double, 11> a{};
+        for (std::size_t k = 0; k < a.size(); ++k) a[k] = 2.0 / static_cast<double>(2 * k + 1);
+        return a;
+    }();
+    const auto bits = std::bit_cast<std::int64_t>(x);
+    const std::int64_t power = (bits - std::bit_cast<std::int64_t>(0x1.6a09e667f3bcdp-1)) >> 52;
+    const double k = std::bit_cast<double>(std::bit_cast<std::int64_t>(shift) + power) - shift;
+    const double f = std::bit_cast<double>(bits - (power << 52)), s = (f - 1) / (f + 1);
+    return k * 0x1.62e42fefa3800p-1 + (s * polynomial(series, s * s) + k * 0x1.ef35793c76730p-45);
+}
+
 }  // namespace widemargin

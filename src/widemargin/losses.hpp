@@ -149,10 +149,10 @@ struct Logistic {
 
     // The smaller of α and c − α over the larger, and its logarithm. Rounding may put α on an end of its range, where that
     // would be infinite.
-    static double odds(double alpha, double c) { return alpha <= c - alpha ? alpha / (c - alpha) : (c - alpha) / alpha; }
+    static double odds(double alpha, double c) { return std::min(alpha, c - alpha) / std::max(alpha, c - alpha); }
     static double log_of_odds(double odds, double alpha, double c) {
         constexpr double tiny = 1e-300, eps = 1e-16;
-        return std::log(std::max(odds, alpha <= c - alpha ? tiny : eps));
+        return log_of_positive(std::max(odds, alpha <= c - alpha ? tiny : eps));
     }
 
     // log(α/(c − α)).
@@ -178,9 +178,16 @@ struct Logistic {
     // fail, and α' near 0 keeps all its digits. It sets out from α, where σ(t) is known: mostly one
     // exponential is all that has to wait for m.
     static double step(double alpha, double m, double q, double c) {
-        double low = -m - q * (c - alpha), high = -m + q * alpha;
-        const double odds = log_odds(alpha, c), bend = 1 + q * alpha * (1 - alpha / c);
-        double t = std::clamp(odds - (m + odds) / bend, low, high);
+        const double t = log_odds(alpha, c);
+        return c * sigmoid_of_root(alpha, m, q, c, t - (m + t) / (1 + q * alpha * (1 - alpha / c))).value;
+    }
+
+    // σ at that root t, and t, found from a guess on.
+    struct Root {
+        double value, t;
+    };
+    static Root sigmoid_of_root(double alpha, double m, double q, double c, double guess) {
+        double low = -m - q * (c - alpha), high = -m + q * alpha, t = std::clamp(guess, low, high);
         for (int k = 0; k < 120; ++k) {
             const double p = sigmoid(t), f = q * (c * p - alpha) + m + t;
             if (f == 0) break;
@@ -189,13 +196,54 @@ struct Logistic {
             const bool inside = next > low && next < high;
             if (inside && std::abs(move) <= 1e-3) {  // Halley's move, and σ after it: what is left is the cube of move
                 const double halley = move * (1 - move * (0.5 - p) * steepness * less);
-                return c * p * (1 + (1 - p) * halley * (1 + (0.5 - p) * halley));
+                return {p * (1 + (1 - p) * halley * (1 + (0.5 - p) * halley)), next};
             }
             const double middle = low + (high - low) / 2;
             if (!inside && !(middle > low && middle < high)) break;
             t = inside ? next : middle;
         }
-        return c * sigmoid(t);
+        return {sigmoid(t), t};
+    }
+};
+
+// A coordinate's step in descent: where to, the slope of cφ*(−α/c) at α, and how much more than the slope says it rises.
+struct Stride {
+    double next, slope, lift;
+};
+
+// What of a step need not wait for the margin. It is made before the product with the row, whose waits it fills.
+template <class Loss>
+struct Ahead {
+    double alpha, q, c;
+
+    [[gnu::always_inline]] Stride step(double m) const {
+        const double next = Loss::step(alpha, m, q, c), slope = Loss::gradient(alpha, 0.0, c);
+        return {next, slope, Loss::conjugate_change(alpha, next, c) - (next - alpha) * slope};
+    }
+};
+
+// A short step of the logistic loss takes no exponential: Chebyshev's from t = log(α/(c−α)), the root of the tangent
+// corrected by the bend, and α' by the series of σ around t. It misses by less than 3 % of its own length, which is cut by four
+// where that is cut by two.
+template <>
+struct Ahead<Logistic> {
+    double alpha, q, c, share, t, spread, less, lean;
+
+    [[gnu::always_inline]] Ahead(double alpha, double q, double c)
+        : alpha(alpha), q(q), c(c), share(alpha / c), t(Logistic::log_odds(alpha, c)), spread(share * (1 - share)),
+          less(1 / (1 + q * c * spread)), lean(q * c * spread * less * (0.5 - share)) {}
+
+    [[gnu::always_inline]] Stride step(double m) const {
+        const double tangent = -(m + t) * less, move = tangent * (1 - tangent * lean);
+        if (!(std::abs(tangent) <= 0.7 && tangent * tangent * (1 - less) <= 0.05)) return far(m);
+        const double change = c * spread * move * (1 + move * ((0.5 - share) + move * (1 - 6 * spread) / 6));
+        return {alpha + change, t, change * move / 2};
+    }
+
+    // Seldom: not inlined, it leaves the registers to the others.
+    [[gnu::noinline]] Stride far(double m) const {
+        const auto [value, there] = Logistic::sigmoid_of_root(alpha, m, q, c, t - (m + t) * less);
+        return {c * value, t, (c * value - alpha) * (there - t) / 2};
     }
 };
 

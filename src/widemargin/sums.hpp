@@ -43,29 +43,38 @@ inline double distance(const double* a, const double* b, Index n) {
     }));
 }
 
+// Stretches are functions of their own: in a lambda their loops would not become vectors.
+template <class Loss>
+[[gnu::noinline]] double losses_of_stretch(const double* m, const double* c, Index begin, Index end) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (Index i = begin; i < end; ++i) sum += c[i] > 0 ? c[i] * quick_shape<Loss>(m[i]).value : 0.0;
+    return sum;
+}
+
+template <class Loss>
+[[gnu::noinline]] double conjugates_of_stretch(const double* alpha, const double* c, Index begin, Index end) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (Index i = begin; i < end; ++i) {
+        const double value = Loss::conjugate_of_row(alpha[i], c[i]);
+        const double inside = (alpha[i] >= Loss::lower() ? 1.0 : 0.0) * (alpha[i] <= Loss::upper(c[i]) ? 1.0 : 0.0);
+        sum += c[i] > 0 ? (inside > 0 ? value : inf) : 0.0;
+    }
+    return sum;
+}
+
 // Σ cφ(m); a row of strength 0 is none, whatever its margin.
 template <class Loss>
 double losses(const double* m, const double* c, Index n, int threads) {
-    return sum_of_stretches(n, threads, [&](Index begin, Index end) {
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (Index i = begin; i < end; ++i) sum += c[i] > 0 ? c[i] * quick_shape<Loss>(m[i]).value : 0.0;
-        return sum;
-    });
+    return sum_of_stretches(n, threads, [&](Index begin, Index end) { return losses_of_stretch<Loss>(m, c, begin, end); });
 }
 
 // Σ cφ*(−α/c), infinite where an α is out of its bounds.
 template <class Loss>
 double conjugates(const double* alpha, const double* c, Index n, int threads) {
-    return sum_of_stretches(n, threads, [&](Index begin, Index end) {
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (Index i = begin; i < end; ++i) {
-            const bool inside = alpha[i] >= Loss::lower() && alpha[i] <= Loss::upper(c[i]);
-            sum += !(c[i] > 0) ? 0.0 : inside ? Loss::conjugate_of_row(alpha[i], c[i]) : inf;
-        }
-        return sum;
-    });
+    return sum_of_stretches(n, threads,
+                            [&](Index begin, Index end) { return conjugates_of_stretch<Loss>(alpha, c, begin, end); });
 }
 
 }  // namespace widemargin

@@ -69,24 +69,22 @@ struct Changes {
         double before;
     };
     std::vector<Change> rows;
-    double slope = 0, conjugate = 0;  // of Σ cφ*(−α/c): the first-order and the whole change
-};
-
-// The margin of a row, given w·x, and the α to go to.
-struct Move {
-    double m, next;
+    double slope = 0, lift = 0;  // of Σ cφ*(−α/c): the first-order change, and what is left of it
 };
 
 template <class Loss>
-[[gnu::always_inline]] inline Move move_of(const DualCd& pass, Index i, double alpha, double score, double s) {
-    const double m = pass.y[i] * (score + (pass.b + s * pass.inverse_rho));
-    return {m, Loss::step(alpha, m, pass.norms[i] + pass.inverse_rho, pass.c[i])};
+[[gnu::always_inline]] inline Ahead<Loss> ahead_of(const DualCd& pass, Index i, double alpha) {
+    return Ahead<Loss>{alpha, pass.norms[i] + pass.inverse_rho, pass.c[i]};
 }
 
 // Not inlined: two threads that go in step must come to the same bits.
 template <class Loss>
-[[gnu::noinline, gnu::noipa]] Move move_in_step(const DualCd& pass, Index i, double alpha, double score, double s) {
-    return move_of<Loss>(pass, i, alpha, score, s);
+[[gnu::noinline, gnu::noipa]] Ahead<Loss> ahead_in_step(const DualCd& pass, Index i, double alpha) {
+    return ahead_of<Loss>(pass, i, alpha);
+}
+template <class Loss>
+[[gnu::noinline, gnu::noipa]] Stride stride_in_step(const Ahead<Loss>& ahead, double m) {
+    return ahead.step(m);
 }
 
 // The halves of rows: this thread has one of them, and the other too unless another thread goes along in step.
@@ -116,12 +114,12 @@ template <class Loss, class Rows>
 [[gnu::always_inline]] inline void visit(Rows& rows, const DualCd& pass, Index position, double* w, double& s, Sight& sight,
                                          Changes* changes) {
     const Index i = pass.active[position];
-    const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i], score = rows.dot(i, w);
-    const auto [m, next] = [&] {
-        if constexpr (requires { rows.tandem; }) return move_in_step<Loss>(pass, i, alpha, score, s);
-        else return move_of<Loss>(pass, i, alpha, score, s);
-    }();
-    const double change = next - alpha;
+    const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i];
+    constexpr bool in_step = requires { rows.tandem; };
+    const Ahead<Loss> ahead = in_step ? ahead_in_step<Loss>(pass, i, alpha) : ahead_of<Loss>(pass, i, alpha);
+    const double m = y * (rows.dot(i, w) + (pass.b + s * pass.inverse_rho));
+    const Stride stride = in_step ? stride_in_step<Loss>(ahead, m) : ahead.step(m);
+    const double change = stride.next - alpha;
     if (Loss::shrinks || pass.watched)
         sight.gap += (c < inf ? c * quick_shape<Loss>(m).value : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
     if constexpr (Loss::shrinks) {
@@ -139,10 +137,10 @@ template <class Loss, class Rows>
     if (change == 0) return;
     if (changes) {
         changes->rows.push_back({i, alpha});
-        changes->slope += change * Loss::gradient(alpha, 0.0, c);
-        changes->conjugate += Loss::conjugate_change(alpha, next, c);
+        changes->slope += change * stride.slope;
+        changes->lift += stride.lift;
     }
-    pass.alpha[i] = next;
+    pass.alpha[i] = stride.next;
     s += change * y;
     rows.add(i, change * y, w);
 }
@@ -203,8 +201,10 @@ template <class Loss, class Rows>
                   [&](Index position) {
                       const Index i = pass.active[position];
                       const double alpha = pass.alpha[i];  // as it was: the leader will change it once he knows the sum
+                      const Ahead<Loss> ahead = ahead_in_step<Loss>(pass, i, alpha);
                       const double score = tandem.sum(1, ++turn, half.dot(i, pass.w));
-                      const double change = move_in_step<Loss>(pass, i, alpha, score, s).next - alpha;
+                      const double m = pass.y[i] * (score + (pass.b + s * pass.inverse_rho));
+                      const double change = stride_in_step<Loss>(ahead, m).next - alpha;
                       if (change == 0) return;
                       s += change * pass.y[i];
                       half.add(i, change * pass.y[i], pass.w);
@@ -254,7 +254,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
         double first = 0, second = 0, ds = 0;
         for (const auto& shard : shards) {
             first += shard.changes.slope;
-            second += shard.changes.conjugate - shard.changes.slope;
+            second += shard.changes.lift;
             ds += shard.s - pass.s;
         }
         for (double part : along) first += part;
@@ -285,7 +285,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
                 const Index piece = 2 * round + k;
                 shard.s = pass.s;
                 shard.changes.rows.clear();
-                shard.changes.slope = shard.changes.conjugate = 0;
+                shard.changes.slope = shard.changes.lift = 0;
                 visit_blocks<Loss>(rows, pass, pass.blocks * piece / pieces, pass.blocks * (piece + 1) / pieces,
                                    shard.w, shard.s, shard.sight, &shard.changes);
             });
