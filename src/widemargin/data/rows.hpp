@@ -20,12 +20,12 @@ Index lines_of(Index numbers, Index rows) {
     return std::clamp<Index>(numbers / std::max<Index>(rows, 1) * Index{sizeof(T)} / line + 2, 2, most);
 }
 
-// Asks for so many cache lines. Always inlined: a function that does nothing but prefetch looks useless to the compiler,
-// which would drop the call.
+// Asks for so many cache lines, for the second level: the first is the weights', and takes in the line at hand by itself.
+// Always inlined: a function that does nothing but prefetch looks useless to the compiler, which would drop the call.
 [[gnu::always_inline]] inline void fetch_lines(const void* begin, Index lines) {
     const auto first = reinterpret_cast<std::uintptr_t>(begin);
     for (Index k = 0; k < lines; ++k)
-        __builtin_prefetch(reinterpret_cast<const void*>(first + 64 * static_cast<std::uintptr_t>(k)));
+        __builtin_prefetch(reinterpret_cast<const void*>(first + 64 * static_cast<std::uintptr_t>(k)), 0, 2);
 }
 
 using Four = double __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
