@@ -186,7 +186,7 @@ class OneAgainstRest:
                         error.add_note(f"This is for the class {classes[k]} against the rest.")
                     raise
 
-        if starts is None and self.max_iter is None and self._descends(problems[0]):
+        if len(problems) > 1 and starts is None and self.max_iter is None and self._descends(problems[0]):
             if lanes.can_share(problems):
                 groups, in_lanes = lanes.groups(len(problems)), True
             elif side_by_side.can_share(problems):

@@ -139,7 +139,7 @@ double gap_of_all(const Rows& rows, const DualCd& pass, double b, const Terms& t
 template <class Loss, class Rows>
 Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course, const Habits& habits, const Budget& budget,
               Workspace& work, Index& visits) {
-    constexpr Index one_in = 16;  // rows in play are few
+    constexpr Index one_in = 16, least = 128;  // rows in play are few, and worth a copy
     const Index count = terms.count, many = terms.many;
     const Index some = std::min<Index>(count / 32, 150);  // rows of each class that cost next to nothing
     const Index enough_passes = course.passes + budget.passes;
@@ -164,7 +164,8 @@ Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course
         pass.slow_from = habits.slow * course.worst;
         pass.split = playing >= many;
         const double bound = course.dual > 0 ? course.dual : 0.0;
-        const bool among_few = Loss::shrinks && !terms.hard && playing < many && playing <= count / one_in;
+        const bool few = playing < many && playing <= count / one_in && (playing <= terms.very_few || playing > least);
+        const bool among_few = Loss::shrinks && !terms.hard && few;
         Habits own = habits;
         if (among_few && playing > terms.very_few) own.returns = habits.returns_of_few;
         const Enough enough{bound > 0 ? bound * std::max(course.tol, own.returns * course.whole_claim) : 0.0, count};
