@@ -287,10 +287,11 @@ class Problem:
     def feasible(self, alpha: Floats, margins: Floats | None = None) -> Floats:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.
 
-        Balance is reached by lowering the class in excess: if the margins are known and the loss has a kink, the rows
-        of the largest margins, where the dual loses least; else the rows strictly inside their bounds, or all of them
-        in proportion if that is not enough. A loss without bounds spreads the excess over all rows instead. An α that
-        is in balance up to rounding, as what this returns is, stays as it is.
+        If the margins are known and the loss has a kink, balance is reached where the dual loses least: by lowering rows
+        of the class in excess that have large margins, or raising rows of the other class that have small ones. Else by
+        lowering the class in excess, the rows strictly inside their bounds, or all of them in proportion if that is not
+        enough. A loss without bounds spreads the excess over all rows instead. An α that is in balance up to rounding,
+        as what this returns is, stays as it is.
         """
         alpha = np.minimum(alpha, self.upper)
         np.maximum(alpha, 0.0 if self.loss.lower == 0 else np.where(self.c > 0, self.loss.lower, 0.0), out=alpha)
@@ -305,7 +306,7 @@ class Problem:
                 continue
             heavy = self.y > 0 if excess > 0 else self.y < 0
             if margins is not None and not self.loss.smooth:
-                _lower_first(alpha, np.flatnonzero(heavy & (alpha > 0)), margins, abs(excess))
+                _balance(alpha, self.upper, heavy, margins, abs(excess))
                 continue
             inside = heavy & (alpha < self.upper)
             if alpha[inside].sum() < abs(excess):
@@ -344,18 +345,27 @@ class Problem:
         return self.loss.kink * float(np.sign(inner(self.c, self.y)))
 
 
-def _lower_first(alpha: Floats, candidates: NDArray[np.intp], margins: Floats, excess: float) -> None:
-    """Takes `excess` away from the candidates of the largest margins, as much as each has."""
+def _balance(alpha: Floats, upper: Floats, heavy: NDArray[np.bool_], margins: Floats, excess: float) -> None:
+    """Lowers α of the `heavy` class and raises it in the other, by `excess` in all, where that costs the dual least.
+
+    A unit less of α costs it 1 − m, a unit more m − 1.
+    """
+    room = np.minimum(np.where(heavy, alpha, upper - alpha), excess)
+    candidates = np.flatnonzero(room > 0)
+    spared = np.where(heavy, margins, -margins)[candidates]
+    spared -= np.where(heavy, 1.0, -1.0)[candidates]
     count = 64
     while True:
         count = min(8 * count, len(candidates))
-        some = candidates
+        some = np.arange(count)
         if count < len(candidates):
-            some = candidates[np.argpartition(margins[candidates], -count)[-count:]]
-        if count == len(candidates) or alpha[some].sum() >= excess:
+            some = np.argpartition(spared, -count)[-count:]
+        if count == len(candidates) or room[candidates[some]].sum() >= excess:
             break
-    some = some[np.argsort(-margins[some], kind="stable")]
-    alpha[some] = np.clip(np.cumsum(alpha[some]) - excess, 0.0, alpha[some])
+    some = candidates[some[np.argsort(-spared[some], kind="stable")]]
+    own, most = room[some], upper[some]
+    taken = np.clip(excess - (np.cumsum(own) - own), 0.0, own)
+    alpha[some] = np.clip(np.where(heavy[some], alpha[some] - taken, alpha[some] + taken), 0.0, most)
 
 
 def _best_bias_of_curve(problem: Problem, scores: Floats, near: float) -> float:
