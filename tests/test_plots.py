@@ -336,7 +336,7 @@ def test_support_vectors_of_others_are_ringed_on_their_rows():
 def test_what_the_fit_left_open_is_no_slack():
     """Rows with 0 < α < c have ξ = 0 at the optimum: of a rough fit they are drawn on the edge, not inside."""
     X, y = noisy(120, 5)
-    svm, display = margin_of(X, y, C=0.1, solver="dual_cd", tol=1e-4)
+    svm, display = margin_of(X, y, C=0.1, solver="hildreth", tol=1e-4)
     alpha, worst = svm.certificate_.alpha, svm.certificate_.kkt[1].worst
     between = (alpha > 1e-9) & (alpha < 0.1 - 1e-9)
     assert 1e-4 < worst < 0.01

@@ -203,7 +203,7 @@ def test_other_rows_than_those_of_the_certificate():
 @pytest.mark.usefixtures("quick")
 def test_a_fit_that_fell_short_is_told():
     """With one pass the gap is wide, and the first screen warns instead of praising."""
-    X, y = noisy(300, 10, big=100.0)
+    X, y = noisy(300, 10)
     with pytest.warns(match="relative gap"):
         svm = LinearSVM(solver="dual_cd", max_iter=1, tol=1e-6).fit(X, y)
     assert svm.certificate_.relative_gap > 0.01

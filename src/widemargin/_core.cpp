@@ -347,7 +347,9 @@ void bind_course(nb::module_& m) {
     number("near", &Course::near);
     number("before", &Course::before);
     number("whole_claim", &Course::whole_claim);
+    number("returns", &Course::returns);
     number("whole", &Course::whole);
+    number("narrowed", &Course::narrowed);
     number("trusted", &Course::trusted);
     number("doubted", &Course::doubted);
     number("passes", &Course::passes);
@@ -355,6 +357,7 @@ void bind_course(nb::module_& m) {
     number("unseen", &Course::unseen);
     course.attr("names") = nb::tuple(names);
     course.def(nb::init<>());
+    course.def("enough", &Course::enough, "habits"_a);
     course.def(
         "judge",
         [](Course& self, double gap, double largest, double smallest, double earlier, Index left, const wm::Habits& habits) {
@@ -809,8 +812,8 @@ NB_MODULE(MODULE_NAME, m) {
           "slow_from"_a, "share"_a, "times"_a, "many"_a, "proof"_a, "enough_gap"_a, "enough_visits"_a,
           "split"_a, "threads"_a, "apart"_a, "work"_a);
     nb::class_<wm::Habits>(m, "Habits")
-        .def(nb::init<double, double, double, double, double, double, double, Index>(), "bold"_a, "shy"_a, "rough"_a,
-             "returns"_a, "returns_of_few"_a, "slow"_a, "near"_a, "again"_a);
+        .def(nb::init<double, double, double, double, double, double, double, double, Index>(), "bold"_a, "shy"_a, "rough"_a,
+             "returns"_a, "worth"_a, "most_returns"_a, "slow"_a, "near"_a, "again"_a);
     bind_course(m);
     nb::class_<Descent>(m, "Descent")
         .def(nb::init<const std::string&, const Rows&, Vector, Vector, Vector, Array<double>, Array<double>, double, Array<Index>, Index,

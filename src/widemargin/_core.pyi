@@ -100,7 +100,8 @@ class Habits:
         shy: float,
         rough: float,
         returns: float,
-        returns_of_few: float,
+        worth: float,
+        most_returns: float,
         slow: float,
         near: float,
         again: int,
@@ -121,12 +122,15 @@ class Course:
     near: float
     before: float
     whole_claim: float
+    returns: float
     whole: bool
+    narrowed: bool
     trusted: bool
     doubted: bool
     passes: int
     visited: int
     unseen: int
+    def enough(self, habits: Habits) -> float: ...
     def judge(self, gap: float, largest: float, smallest: float, earlier: float, left: int, habits: Habits) -> None: ...
 
 class Descent:

@@ -23,7 +23,7 @@ from widemargin.whole_files import written_aside
 State = dict[str, Any]
 
 #: The name of the file, and what it says of its format.
-NAME, VERSION = "state.npz", 3
+NAME, VERSION = "state.npz", 4
 #: What a damaged file may raise.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile, RecursionError)
 

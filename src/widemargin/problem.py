@@ -306,7 +306,7 @@ class Problem:
                 continue
             heavy = self.y > 0 if excess > 0 else self.y < 0
             if margins is not None and not self.loss.smooth:
-                _balance(alpha, self.upper, heavy, margins, abs(excess))
+                _balance(alpha, self.upper, heavy, margins - self.loss.kink, abs(excess))
                 continue
             inside = heavy & (alpha < self.upper)
             if alpha[inside].sum() < abs(excess):
@@ -345,15 +345,14 @@ class Problem:
         return self.loss.kink * float(np.sign(inner(self.c, self.y)))
 
 
-def _balance(alpha: Floats, upper: Floats, heavy: NDArray[np.bool_], margins: Floats, excess: float) -> None:
+def _balance(alpha: Floats, upper: Floats, heavy: NDArray[np.bool_], beyond: Floats, excess: float) -> None:
     """Lowers α of the `heavy` class and raises it in the other, by `excess` in all, where that costs the dual least.
 
-    A unit less of α costs it 1 − m, a unit more m − 1.
+    With a margin `beyond` the kink, a unit less of α gains the dual so much, and a unit more costs it as much.
     """
     room = np.minimum(np.where(heavy, alpha, upper - alpha), excess)
     candidates = np.flatnonzero(room > 0)
-    spared = np.where(heavy, margins, -margins)[candidates]
-    spared -= np.where(heavy, 1.0, -1.0)[candidates]
+    spared = np.where(heavy, beyond, -beyond)[candidates]
     count = 64
     while True:
         count = min(8 * count, len(candidates))

@@ -17,7 +17,7 @@ struct Sight {
 
 // When rows leave, come back and are visited again; dual_cd.py says why.
 struct Habits {
-    double bold, shy, rough, returns, returns_of_few, slow, near;
+    double bold, shy, rough, returns, worth, most_returns, slow, near;
     Index again;
 };
 
@@ -29,7 +29,8 @@ struct Course {
     double worst = inf, above = inf, below = -inf;  // the largest gradient, and those from which on rows leave
     double gap = inf, near = inf;                   // as the last pass saw it, and the relative gap that this suggests
     double before = inf, whole_claim = inf;         // relative gaps: of the last pass, of the last over all rows
-    bool whole = true, trusted = true, doubted = false;
+    double returns = 0;  // the share of the whole gap at which all rows come back, where it is known
+    bool whole = true, narrowed = false, trusted = true, doubted = false;
     Index passes = 0, visited = 0, unseen = 0;  // `unseen` since the dual was looked at
 
     // From one pass over all rows to the next Σ αᵢyᵢ falls by much the same share, and b, which moves by s/ρ each time, comes
@@ -40,6 +41,9 @@ struct Course {
         if (falls) b += s * inverse_rho * share / (1 - share);
         last_s = falls || !all_rows ? 0.0 : s;
     }
+
+    // The relative gap of the rows in play at which all others come back.
+    double enough(const Habits& habits) const { return std::max(tol, std::max(returns, habits.returns) * whole_claim); }
 
     // After a pass that saw this, with `earlier` the gap of the one before it, over rows of which `left` stay in play; `present`
     // if it saw the gap as it is now.
@@ -56,8 +60,12 @@ struct Course {
         const double share = claim > habits.rough ? habits.bold : habits.shy;
         above = seen.largest > 0 ? share * seen.largest : inf;
         below = seen.smallest < 0 ? share * seen.smallest : -inf;
-        if (whole) whole_claim = claim;
-        whole = near <= tol || claim <= std::max(tol, habits.returns * whole_claim) || left == 0;
+        if (whole) {
+            if (narrowed) returns = std::clamp(habits.worth * claim / whole_claim, habits.returns, habits.most_returns);
+            whole_claim = claim;
+        }
+        narrowed = !whole;
+        whole = near <= tol || claim <= enough(habits) || left == 0;
         doubted = claim <= tol;
         if (doubted) tol *= present ? 0.5 : 0.8;  // if there is a next pass, the caller was not content with this one
         else if (now <= tol) trusted = false;

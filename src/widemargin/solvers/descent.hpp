@@ -166,9 +166,7 @@ Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course
         const double bound = course.dual > 0 ? course.dual : 0.0;
         const bool few = playing < many && playing <= count / one_in && (playing <= terms.very_few || playing > least);
         const bool among_few = Loss::shrinks && !terms.hard && few;
-        Habits own = habits;
-        if (among_few && playing > terms.very_few) own.returns = habits.returns_of_few;
-        const Enough enough{bound > 0 ? bound * std::max(course.tol, own.returns * course.whole_claim) : 0.0, count};
+        const Enough enough{bound > 0 ? bound * course.enough(habits) : 0.0, count};
         Index visited = 0;
         double earlier = 0;
         const Again again{habits.slow, habits.again, many};
@@ -184,7 +182,7 @@ Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course
         course.foresee_bias(pass.inverse_rho, playing == count);
         course.visited += visited, course.unseen += visited, visits += visited;
         if (course.unseen >= count) look_at_dual();  // it costs O(n): no more often than a pass's worth of rows
-        course.judge(seen, earlier, pass.actives, own, step_back.has_value());
+        course.judge(seen, earlier, pass.actives, habits, step_back.has_value());
         if (course.near <= course.goal && course.unseen) look_at_dual();  // the proof begins with it
         if (course.near <= course.goal && terms.exact)
             course.near = course.dual > 0 ? gap_of_all<Loss>(rows, pass, course.b, terms) / course.dual : inf;

@@ -47,9 +47,10 @@ MERGE, BETWEEN = 4, 10_000
 #: of BOLD as long as the relative gap is above ROUGH, of SHY from then on. (Passes over few rows that the kernel goes
 #: on with by itself are shyer: all of the largest.)
 ROUGH, BOLD, SHY = 0.03, 0.1, 0.5
-#: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap, or to
-#: the other one if those in play are few: to solve these better takes a while, and others may be worse.
-RETURN, RETURN_OF_FEW = 0.01, 0.2
+#: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap. To
+#: solve them better than what the others hide is in vain: once it is known to what share the whole gap falls in between,
+#: that is so much of it, within these bounds.
+RETURN, WORTH, MOST_RETURN = 0.01, 0.5, 0.3
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
 #: a few rows that depend on each other often hold up all others.
 SLOW, AGAIN = 0.03, 30
@@ -80,7 +81,9 @@ PASSES = 3000
 
 
 #: Those that the kernel goes by, for rows that are at hand and for rows that come part by part.
-HABITS, IN_PARTS = (_core.Habits(BOLD, SHY, ROUGH, RETURN, RETURN_OF_FEW, SLOW, near, AGAIN) for near in (NEAR, 1.0))
+HABITS, IN_PARTS = (
+    _core.Habits(BOLD, SHY, ROUGH, RETURN, WORTH, MOST_RETURN, SLOW, near, AGAIN) for near in (NEAR, 1.0)
+)
 
 
 @dataclass
@@ -275,7 +278,7 @@ class _InParts(_Descent):
                 bounds=(course.above, course.below),
                 slow_from=SLOW * course.worst,
                 proof=course.tol * course.dual * mine / playing,
-                enough=course.dual * max(course.tol, RETURN * course.whole_claim) if course.dual > 0 else 0.0,
+                enough=course.dual * course.enough(IN_PARTS) if course.dual > 0 else 0.0,
             )
             gap, visits = gap + seen, visits + visited
             largest, smallest = max(largest, highest), min(smallest, lowest)
