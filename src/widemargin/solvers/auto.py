@@ -184,8 +184,9 @@ class Pace:
 
     def crawls(self, trace: Trace, tol: float) -> bool:
         """Whether, as far as it was tried, it will take longer than another method."""
-        spent = trace[-1][0]
-        tried = len(trace) > FIRST and spent > self.other / 20
+        (_, before), (spent, gap) = trace[-2:]
+        rows_came_back = gap > before
+        tried = len(trace) > FIRST and spent > self.other / 20 and not rows_came_back
         return spent > self.other or (tried and _left(trace, tol) > self.other)
 
 
