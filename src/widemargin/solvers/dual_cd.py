@@ -392,10 +392,19 @@ def _cold(problem: Problem, tol: float) -> Memory:
     elif _guess_of_square(problem) * AMPLE < (total := float(problem.c.sum())):
         far = problem.weights_of_strengths
         if inner(far, far) * AMPLE < total:
-            at = _begin(problem, tol, problem.c.copy(), far.copy(), problem.bias_of_nothing)
+            at = _begin(problem, tol, *_balanced(problem, far))
             at.course.dual = problem.dual(at.alpha, at.w)
             return at
     return _begin(problem, tol, np.zeros(problem.rows.n), np.zeros(problem.rows.d), problem.bias_of_nothing)
+
+
+def _balanced(problem: Problem, far: Floats) -> tuple[Floats, Floats, float]:
+    """α = c, but for as much of the class in excess as the margins of w(c) = `far` would give first; w(α) and its b."""
+    if not problem.fit_intercept:
+        return problem.c.copy(), far.copy(), 0.0
+    alpha = problem.feasible(problem.c, problem.margins(far, problem.bias_of_nothing))
+    w = far - problem.rows.combine((problem.c - alpha) * problem.y)
+    return alpha, w, problem.best_bias(problem.rows.scores(w))
 
 
 def _from_means(problem: Problem, tol: float) -> Memory | None:
