@@ -268,53 +268,95 @@ inline void multiply_panels(const double* p, const double* q, Index count, doubl
     }
 }
 
+// zᵢ = √weight[i] (xᵢ − shift) and, if `border`, a last component √weight[i], in panels of blocks of `panel_rows`.
+template <class Rows>
+struct Panels {
+    const Rows& rows;
+    const double* weight;
+    const double* shift;
+    const bool border;
+    const Index size = rows.d + border, count = (size + panel_width - 1) / panel_width, stride = count * panel_width;
+
+    // Packs zᵢ as the k-th row of a block; `z` is room for it, 0 behind `size`.
+    void pack(Index i, Index k, double* z, double* block) const {
+        for (Index j = 0; j < rows.d; ++j) z[j] = shift ? -shift[j] : 0.0;
+        rows.add(i, 1.0, z);
+        if (border) z[rows.d] = 1.0;
+        const double root = std::sqrt(weight[i]);
+        for (Index p = 0; p < count; ++p) {
+            double* to = block + (p * panel_rows + k) * panel_width;
+            for (Index j = 0; j < panel_width; ++j) to[j] = root * z[p * panel_width + j];
+        }
+    }
+
+    // sums += Σ zᵢzᵢᵀ of the first rows of a block, on and above the diagonal: every `step`-th tile, from `first` on.
+    void multiply(const double* block, Index rows_of_it, double* sums, int first = 0, int step = 1) const {
+        Index tile = 0;
+        for (Index p = 0; p < count; ++p)
+            for (Index q = p; q < count; ++q, ++tile)
+                if (tile % step == first)
+                    multiply_panels(block + p * panel_rows * panel_width, block + q * panel_rows * panel_width, rows_of_it,
+                                    sums + (p * stride + q) * panel_width, stride);
+    }
+};
+
+// sums = Σ zᵢzᵢᵀ of the rows in `used`, the threads each with some of the rows and sums of their own.
+template <class Rows>
+void gram_by_rows(const Panels<Rows>& panels, const std::vector<Index>& used, double* sums, int threads) {
+    const Index size = panels.stride * panels.stride, count = static_cast<Index>(used.size());
+    const int pieces = pieces_of(0.5 * static_cast<double>(count * size), size);
+    sum_of_pieces(pieces, sums, size, threads, [&](int piece, double* sum) {
+        std::vector<double> z(static_cast<std::size_t>(panels.stride)), block(z.size() * panel_rows);
+        const Index end = count * (piece + 1) / pieces;
+        for (Index begin = count * piece / pieces; begin < end; begin += panel_rows) {
+            const Index some = std::min(panel_rows, end - begin);
+            for (Index k = 0; k < some; ++k) panels.pack(used[static_cast<std::size_t>(begin + k)], k, z.data(), block.data());
+            panels.multiply(block.data(), some, sum);
+        }
+    });
+}
+
+// The same with one sum, too large for several: the threads pack some of the rows each, and multiply some of the tiles.
+template <class Rows>
+void gram_by_tiles(const Panels<Rows>& panels, const std::vector<Index>& used, double* sums, int threads) {
+    const Index count = static_cast<Index>(used.size()), of_block = panels.stride * panel_rows;
+    const Index blocks = std::clamp<Index>(packed_numbers / of_block, 1, (count + panel_rows - 1) / panel_rows);
+    Team team(threads);
+    const int members = team.size();
+    std::vector<double> packed(static_cast<std::size_t>(blocks * of_block));
+    std::vector<double> loose(static_cast<std::size_t>(panels.stride * members));  // a row per thread, before it is packed
+    std::fill_n(sums, panels.stride * panels.stride, 0.0);
+    Meeting meeting(members);
+    team.run([&](int thread) {
+        double* z = loose.data() + thread * panels.stride;
+        for (Index begin = 0; begin < count; begin += blocks * panel_rows) {
+            const Index some = std::min(blocks * panel_rows, count - begin);
+            for (Index k = some * thread / members; k < some * (thread + 1) / members; ++k)
+                panels.pack(used[static_cast<std::size_t>(begin + k)], k % panel_rows, z,
+                            packed.data() + k / panel_rows * of_block);
+            meeting.wait();
+            for (Index k = 0; k < some; k += panel_rows)
+                panels.multiply(packed.data() + k * panels.stride, std::min(panel_rows, some - k), sums, thread, members);
+            meeting.wait();
+        }
+    });
+}
+
 // out = Σ weight[i] zᵢzᵢᵀ with zᵢ = xᵢ − shift and, if `border`, a last component 1; weights ≥ 0.
 // Rows of weight 0 cost nothing. `size` is d, or d + 1 with a border; out is size × size.
 template <class Rows>
 void gram_dense(const Rows& rows, const double* weight, const double* shift, bool border, double* out, int threads) {
-    const Index size = rows.d + border, panels = (size + panel_width - 1) / panel_width, stride = panels * panel_width;
+    constexpr Index few_sums = 512;  // columns whose products, eight times, are no burden
+    const Panels<Rows> panels{rows, weight, shift, border};
+    const Index size = panels.size, stride = panels.stride;
     std::vector<Index> used;
     for (Index i = 0; i < rows.n; ++i)
         if (weight[i] > 0) used.push_back(i);
-    const auto count = static_cast<Index>(used.size());
-    const Index most = std::max<Index>(1, packed_numbers / (stride * panel_rows));
-    const Index packed_rows = std::min(most, (count + panel_rows - 1) / panel_rows) * panel_rows;
-    std::vector<double> packed(static_cast<std::size_t>(stride * packed_rows));
-    Team team(threads);
-    const int members = team.size();
-    std::vector<double> loose(static_cast<std::size_t>(stride * members));  // a row per thread, before it is packed
     std::vector<double> sums(static_cast<std::size_t>(stride * stride));
-    const auto panel = [&](Index k, Index p) {  // where panel p of row k of the packed block begins
-        return packed.data() + (((k / panel_rows) * panels + p) * panel_rows + k % panel_rows) * panel_width;
-    };
-    Meeting meeting(members);
-    team.run([&](int thread) {
-        double* z = loose.data() + thread * stride;
-        for (Index begin = 0; begin < count; begin += packed_rows) {
-            const Index block = std::min(packed_rows, count - begin);
-            for (Index k = block * thread / members; k < block * (thread + 1) / members; ++k) {
-                const Index i = used[static_cast<std::size_t>(begin + k)];
-                for (Index j = 0; j < rows.d; ++j) z[j] = shift ? -shift[j] : 0.0;
-                rows.add(i, 1.0, z);
-                if (border) z[rows.d] = 1.0;
-                const double root = std::sqrt(weight[i]);
-                for (Index p = 0; p < panels; ++p) {
-                    double* to = panel(k, p);
-                    for (Index j = 0; j < panel_width; ++j) to[j] = root * z[p * panel_width + j];
-                }
-            }
-            meeting.wait();
-            for (Index k = 0; k < block; k += panel_rows) {
-                Index tile = 0;
-                for (Index p = 0; p < panels; ++p)
-                    for (Index q = p; q < panels; ++q, ++tile)
-                        if (tile % members == thread)
-                            multiply_panels(panel(k, p), panel(k, q), std::min(panel_rows, block - k),
-                                            sums.data() + (p * stride + q) * panel_width, stride);
-            }
-            meeting.wait();
-        }
-    });
+    if (stride <= few_sums)
+        gram_by_rows(panels, used, sums.data(), threads);
+    else
+        gram_by_tiles(panels, used, sums.data(), threads);
     for (Index j = 0; j < size; ++j)
         for (Index k = 0; k < size; ++k)
             out[j * size + k] = sums[static_cast<std::size_t>(std::min(j, k) * stride + std::max(j, k))];
@@ -357,11 +399,11 @@ void gram_sparse(const Rows& rows, const double* weight, bool border, double* ou
         for (Index k = 0; k < j; ++k) out[j * size + k] = out[k * size + j] += out[j * size + k];
 }
 
-// A pair of non-zeros costs about 20 times as much as a pair of elements in a panel.
+// A pair of non-zeros costs about 14 times as much as a pair of elements in a panel.
 template <class Rows>
 void gram(const Rows& rows, const double* weight, const double* shift, bool border, double* out, int threads) {
     const double filled = static_cast<double>(total_nonzeros(rows)) / static_cast<double>(rows.n * rows.d + 1);
-    if (shift || filled * filled * 20 > 1)
+    if (shift || filled * filled * 14 > 1)
         gram_dense(rows, weight, shift, border, out, threads);
     else
         gram_sparse(rows, weight, border, out, threads);

@@ -146,7 +146,7 @@ def newton(
     curve, progress, iteration, t = Curve(problem, y * (scores + b)), _Progress(tol), 0, 1.0
     # A factor is worth keeping where it costs more than a step: not that of dense rows, whose products come in panels,
     # nor where the curvature jumps, and is exact once all rows are on their side.
-    keeps = isinstance(system, Tall) and not (system.dense or share.whole) and np.isfinite(problem.loss.upper)
+    keeps = isinstance(system, Tall) and system.sparse and not share.whole and np.isfinite(problem.loss.upper)
     secants: Secants | None = None
     before, step, last = np.zeros(0), np.zeros(0), np.inf
     while True:

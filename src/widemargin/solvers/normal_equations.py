@@ -24,10 +24,10 @@ from widemargin.problem import Problem, inner
 Floats = NDArray[np.float64]
 
 #: Below this share of non-zeros, centring the columns would cost more than the digits it saves.
-DENSE_ENOUGH = 0.2
+DENSE_ENOUGH = 0.25
 
-#: A column whose square sum over some rows is this many times too small is rare among them.
-RARE = 1.5
+#: Below this share, a random part of the rows hardly shows some columns: those whose square sum is so much too small.
+SPARSE, RARE = 0.2, 1.5
 
 #: The curvature comes from so many rows per unknown, and from this share of them at least.
 PER_UNKNOWN, LEAST = 60, 1 / 8
@@ -114,9 +114,10 @@ class Tall(ByColumns):
     def __init__(self, problem: Problem, seed: int = 0) -> None:
         super().__init__(problem)
         self.seed, rows, border = seed, problem.rows, problem.fit_intercept
-        self.dense = rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
+        filled = rows.nonzeros / (rows.n * rows.d)
+        self.sparse = filled < SPARSE
         # Columns far from 0 make the bias nearly a combination of them; the bias takes up the shift at no cost.
-        self.shift = problem.centre if border and self.dense else None
+        self.shift = problem.centre if border and filled >= DENSE_ENOUGH else None
         # Without a penalty, columns that the bias makes superfluous have weight 0.
         self.idle = None if problem.penalised else np.flatnonzero(problem.constant)
 
@@ -143,7 +144,7 @@ class Tall(ByColumns):
             return
         drawn = self.draws < per_weight * weights
         matrix = self._gram(np.where(drawn, np.maximum(weights, 1 / per_weight), 0.0))
-        if not self.dense:
+        if self.sparse:
             seen, whole = np.einsum("ii->i", matrix)[: self.problem.rows.d], self.problem.rows.combine_squares(weights)
             np.copyto(seen, whole, where=whole > RARE * seen)
         self._factorise(matrix, weights, ridge)
