@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
 
+from oracles import make_problem
 from strategies import losses, margins, strengths
 from widemargin import _core
 from widemargin.losses import LOSSES, sigmoid
+from widemargin.solvers import SOLVERS, Start
 
 
 def at(value):
@@ -166,6 +169,38 @@ def test_logistic_step_is_a_root(q, c):
             share = float(sigmoid(np.array([brentq(slope, low, high, xtol=1e-12, maxiter=1000)]))[0])
             step = _core.loss_step("logistic", a * c, m, q, c)
             assert step / c == pytest.approx(share, rel=1e-7, abs=1e-290)
+
+
+def test_a_pass_steps_as_far_as_the_minimiser():
+    """Of logistic loss, on rows that have nothing in common: without exponentials for short steps, and hardly worse."""
+    rng = np.random.default_rng(0)
+    n = 400  # few enough for passes that are not corrected as a whole
+    size, c = 10.0 ** rng.uniform(-2, 2, n), 10.0 ** rng.uniform(-2, 2, n)
+    problem = make_problem(sp.diags_array(size).tocsr(), np.where(np.arange(n) % 2, 1.0, -1.0), c, "logistic", False)
+    q, before = size**2, c * rng.uniform(0.01, 0.99, n)
+    best = np.array([_core.loss_step("logistic", a, q * a, q, c) for a, q, c in zip(before, q, c, strict=True)])
+    # Some begin next to where they belong, some far from it.
+    before = best + rng.choice([1e-3, 0.1, 1.0], n) * (before - best)
+
+    def dual(alpha):
+        return q / 2 * alpha**2 + c * LOSSES["logistic"].conjugate(alpha / c)
+
+    descent = SOLVERS["dual_cd"].solve(problem, tol=1e-12, start=Start(before, 0.0))
+    while (after := next(descent)).visits < n:  # the start itself is told first
+        pass
+    assert (dual(after.alpha) - dual(best) <= 1e-3 * (dual(before) - dual(best)) + 1e-12 * np.abs(dual(best))).all()
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "squared", "logistic"])
+@pytest.mark.parametrize("n", [1, 3, 64, 1001])
+def test_sums_equal_numpy(name, n):
+    """Σ cφ and Σ cφ*, some in vectors and some one by one: margins of any size, α next to both ends and in between."""
+    rng = np.random.default_rng(n)
+    c, share = 10.0 ** rng.uniform(-5, 5, n), rng.choice([0.0, 1e-300, 1e-20, 1e-3, 0.5, 0.99, 1 - 1e-16, 1.0], n)
+    m = rng.choice([-700.0, -30.0, -1.0, 1e-9, 0.7, 1.0, 30.0, 700.0], n) * rng.random(n)
+    assert _core.losses(name, m, c, 1) == pytest.approx(c @ LOSSES[name].value(m), rel=1e-14)
+    by_numpy = float(c @ LOSSES[name].conjugate(c * share / c))
+    assert _core.conjugates(name, c * share, c, 1) == pytest.approx(by_numpy, abs=1e-14 * c.sum())
 
 
 def test_conjugates_of_the_smallest_strengths():

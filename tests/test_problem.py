@@ -142,7 +142,7 @@ def test_best_bias_in_an_order_made_to_deceive():
 
 @given(st.data())
 def test_balance_is_found_where_it_costs_the_dual_least(data):
-    """Where margins are known, no row of a loss with a kink moves while one of which the dual spares more could go on."""
+    """Where margins are known and the loss has a kink, no row moves while one that spares the dual more could go on."""
     problem = data.draw(problems().filter(lambda one: one.fit_intercept and not one.loss.smooth and not one.hard))
     before = np.clip(data.draw(dual_points(problem)), 0, problem.upper)
     margins = problem.margins(*data.draw(primal_points(problem)))

@@ -287,11 +287,11 @@ class Problem:
     def feasible(self, alpha: Floats, margins: Floats | None = None) -> Floats:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.
 
-        If the margins are known and the loss has a kink, balance is reached where the dual loses least: by lowering rows
-        of the class in excess that have large margins, or raising rows of the other class that have small ones. Else by
-        lowering the class in excess, the rows strictly inside their bounds, or all of them in proportion if that is not
-        enough. A loss without bounds spreads the excess over all rows instead. An α that is in balance up to rounding,
-        as what this returns is, stays as it is.
+        If the margins are known and the loss has a kink, balance is reached where the dual loses least: by lowering
+        rows of the class in excess that have large margins, or raising rows of the other class that have small ones.
+        Else by lowering the class in excess, the rows strictly inside their bounds, or all of them in proportion if
+        that is not enough. A loss without bounds spreads the excess over all rows instead. An α that is in balance up
+        to rounding, as what this returns is, stays as it is.
         """
         alpha = np.minimum(alpha, self.upper)
         np.maximum(alpha, 0.0 if self.loss.lower == 0 else np.where(self.c > 0, self.loss.lower, 0.0), out=alpha)

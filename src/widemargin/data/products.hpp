@@ -320,7 +320,7 @@ void gram_by_rows(const Panels<Rows>& panels, const std::vector<Index>& used, do
 template <class Rows>
 void gram_by_tiles(const Panels<Rows>& panels, const std::vector<Index>& used, double* sums, int threads) {
     const Index count = static_cast<Index>(used.size()), of_block = panels.stride * panel_rows;
-    const Index blocks = std::clamp<Index>(packed_numbers / of_block, 1, (count + panel_rows - 1) / panel_rows);
+    const Index blocks = std::max<Index>(1, std::min(packed_numbers / of_block, (count + panel_rows - 1) / panel_rows));
     Team team(threads);
     const int members = team.size();
     std::vector<double> packed(static_cast<std::size_t>(blocks * of_block));

@@ -48,8 +48,8 @@ MERGE, BETWEEN = 4, 10_000
 #: on with by itself are shyer: all of the largest.)
 ROUGH, BOLD, SHY = 0.03, 0.1, 0.5
 #: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap. To
-#: solve them better than what the others hide is in vain: once it is known to what share the whole gap falls in between,
-#: that is so much of it, within these bounds.
+#: solve them better than what the others hide is in vain: once it is known to what share the whole gap falls in
+#: between, that is so much of it, within these bounds.
 RETURN, WORTH, MOST_RETURN = 0.01, 0.5, 0.3
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
 #: a few rows that depend on each other often hold up all others.
