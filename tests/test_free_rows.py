@@ -45,8 +45,13 @@ def test_few_rows_in_play_are_solved_by_their_products(loss, digit, C, fit_inter
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("loss", "C"), [("hinge", 10.0), ("squared_hinge", 1000.0)])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_equal_rows_are_one(loss, C, fit_intercept, storage):
-    """A pass among few rows moves equal ones to the same share of their strengths, and the optimum is no other."""
+@pytest.mark.parametrize("very_few", [60, 400])
+def test_equal_rows_are_one(loss, C, fit_intercept, very_few, storage, monkeypatch):
+    """A pass among few rows, by copies or by products, moves equal ones to the same share of their strengths.
+
+    The optimum is no other.
+    """
+    monkeypatch.setattr(descent_module, "VERY_FEW", very_few)
     rng = np.random.default_rng(5)
     different = np.where(rng.random((2500, 30)) < 0.5, 0.0, rng.integers(-2, 3, (2500, 30)) / 4)
     kinds = rng.integers(0, 2500, 6000)

@@ -24,6 +24,7 @@ from widemargin.solvers.normal_equations import Tall, Wide
 from widemargin.training import fit
 
 descent_module = importlib.import_module("widemargin.solvers.dual_cd")
+Pace = importlib.import_module("widemargin.solvers.auto").Pace
 slow_solvers = [name for name, method in SOLVERS.items() if not method.exact]
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
 every_pair = pytest.mark.parametrize(
@@ -346,6 +347,49 @@ def test_all_at_their_bounds_but_for_the_balance(kind):
         assert found.certificate.relative_gap <= tol
         assert found.certificate.primal == pytest.approx(minimum(problem), rel=2 * tol)
     assert (fit(problem, solver="dual_cd", tol=1e-3).iterations == 1) == (kind == "is")
+    start = next(SOLVERS["dual_cd"].solve(problem, tol=1e-3))
+    if kind == "is":
+        assert start.alpha @ problem.y == pytest.approx(0, abs=1e-12 * problem.c.sum())
+        assert start.w == pytest.approx(problem.weights(start.alpha), abs=1e-12)
+        assert start.b == pytest.approx(problem.best_bias(problem.rows.scores(start.w)))
+
+
+def test_rows_come_back_when_it_is_worth_it():
+    """As soon as those in play are solved to half of what the whole gap fell to the last time, within bounds."""
+    habits = _core.Habits(bold=0.1, shy=0.5, rough=0.03, least_return=0.01, worth=0.5, most_return=0.3, slow=0.03, near=0.9, again=30)
+    course = _core.Course()
+    course.goal = course.tol = 1e-9
+    course.dual = 1.0
+
+    def judge(gap):
+        course.judge(gap, 1.0, -1.0, 0.0, 100, habits)
+        return course.whole
+
+    assert course.enough(habits) == np.inf
+    assert not judge(1.0)  # all rows; fewer from now on
+    assert course.enough(habits) == pytest.approx(0.01)
+    assert not judge(0.02)
+    assert judge(0.01)
+    assert not judge(0.2)  # all rows: what they hid was 0.2 of the whole
+    assert course.returns == pytest.approx(0.1)
+    assert not judge(0.03)
+    assert judge(0.02)
+    assert not judge(0.2)  # nothing was gained
+    assert course.returns == 0.3
+    assert judge(0.06)
+    assert not judge(1e-4)
+    assert course.returns == 0.01
+
+
+def test_descent_is_not_judged_by_a_gap_that_rose():
+    """Rows that come back bring theirs along: what it will take shows in the next pass."""
+    pace = Pace(make_problem(*noisy(50, 3)))
+    pace.other = 100.0
+    falling = [(0.0, np.inf), (10.0, 1.0), (20.0, 0.5), (30.0, 0.4)]
+    assert pace.crawls(falling, 1e-6)
+    assert not pace.crawls([*falling[:-1], (30.0, 0.6)], 1e-6)
+    assert pace.crawls([*falling[:-1], (101.0, 0.6)], 1e-6)
+    assert not pace.crawls([(0.0, np.inf), (10.0, 1.0), (20.0, 1e-3), (30.0, 1e-6)], 1e-6)
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])

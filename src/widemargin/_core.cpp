@@ -731,7 +731,7 @@ double loss_function(const std::string& loss, const std::string& function, doubl
 }
 
 double loss_step(const std::string& loss, double alpha, double m, double q, double c) {
-    return with_loss(loss, [&](auto chosen) { return decltype(chosen)::step(alpha, m, q, c); });
+    return with_loss(loss, [&](auto chosen) { return wm::Ahead<decltype(chosen)>{alpha, q, c}.step(m).next; });
 }
 
 #if defined(__x86_64__)
@@ -813,7 +813,7 @@ NB_MODULE(MODULE_NAME, m) {
           "split"_a, "threads"_a, "apart"_a, "work"_a);
     nb::class_<wm::Habits>(m, "Habits")
         .def(nb::init<double, double, double, double, double, double, double, double, Index>(), "bold"_a, "shy"_a, "rough"_a,
-             "returns"_a, "worth"_a, "most_returns"_a, "slow"_a, "near"_a, "again"_a);
+             "least_return"_a, "worth"_a, "most_return"_a, "slow"_a, "near"_a, "again"_a);
     bind_course(m);
     nb::class_<Descent>(m, "Descent")
         .def(nb::init<const std::string&, const Rows&, Vector, Vector, Vector, Array<double>, Array<double>, double, Array<Index>, Index,

@@ -8,6 +8,12 @@
 
 namespace widemargin {
 
+// A sum with it ends in the whole number next to the other summand.
+inline constexpr double to_whole = 0x1.8p52;
+
+// log 2 in two parts, the first with so few digits that whole multiples of it are exact.
+inline constexpr double log2_first = 0x1.62e42fefa3800p-1, log2_rest = 0x1.ef35793c76730p-45;
+
 // Σ aₖxᵏ.
 template <std::size_t N>
 [[gnu::always_inline]] inline double polynomial(const std::array<double, N>& a, double x) {
@@ -19,15 +25,14 @@ template <std::size_t N>
 // eˣ for x ≤ 0, to two units in the last place; below −700 it is that of −700. With x = k log 2 + r and |r| ≤ log(2)/2
 // it is 2ᵏeʳ: eʳ by its power series, 2ᵏ by writing k where a double has its exponent.
 [[gnu::always_inline]] inline double exp_of_negative(double x) {
-    constexpr double shift = 0x1.8p52;  // a sum with it ends in the whole number next to the other summand
     constexpr std::array<double, 14> series = [] {
         std::array<double, 14> a{1.0};
         for (std::size_t k = 1; k < a.size(); ++k) a[k] = a[k - 1] / static_cast<double>(k);
         return a;
     }();
     x = std::max(x, -700.0);
-    const double shifted = x * 0x1.71547652b82fep0 + shift, k = shifted - shift;
-    const double r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
+    const double shifted = x * 0x1.71547652b82fep0 + to_whole, k = shifted - to_whole;
+    const double r = (x - k * log2_first) - k * log2_rest;
     const auto power = (std::bit_cast<std::uint64_t>(shifted) << 52) + std::bit_cast<std::uint64_t>(1.0);
     return polynomial(series, r) * std::bit_cast<double>(power);
 }
@@ -46,7 +51,6 @@ template <std::size_t N>
 // log x for x from the smallest normal number on, to two units in the last place: x = 2ᵏf with f between √½ and √2, and
 // log f = 2 artanh(s) with s = (f − 1)/(f + 1) ≤ 0.172.
 [[gnu::always_inline]] inline double log_of_positive(double x) {
-    constexpr double shift = 0x1.8p52;
     constexpr std::array<double, 11> series = [] {
         std::array<double, 11> a{};
         for (std::size_t k = 0; k < a.size(); ++k) a[k] = 2.0 / static_cast<double>(2 * k + 1);
@@ -54,9 +58,9 @@ template <std::size_t N>
     }();
     const auto bits = std::bit_cast<std::int64_t>(x);
     const std::int64_t power = (bits - std::bit_cast<std::int64_t>(0x1.6a09e667f3bcdp-1)) >> 52;
-    const double k = std::bit_cast<double>(std::bit_cast<std::int64_t>(shift) + power) - shift;
+    const double k = std::bit_cast<double>(std::bit_cast<std::int64_t>(to_whole) + power) - to_whole;
     const double f = std::bit_cast<double>(bits - (power << 52)), s = (f - 1) / (f + 1);
-    return k * 0x1.62e42fefa3800p-1 + (s * polynomial(series, s * s) + k * 0x1.ef35793c76730p-45);
+    return k * log2_first + (s * polynomial(series, s * s) + k * log2_rest);
 }
 
 }  // namespace widemargin

@@ -287,8 +287,8 @@ class Problem:
     def feasible(self, alpha: Floats, margins: Floats | None = None) -> Floats:
         """A dual feasible point near α: inside its bounds and, with a bias, in balance.
 
-        If the margins are known and the loss has a kink, balance is reached where the dual loses least: by lowering
-        rows of the class in excess that have large margins, or raising rows of the other class that have small ones.
+        If the margins are known and the loss has a kink, balance is reached where the dual loses least, to first order:
+        by lowering rows of the class in excess with large margins, or raising rows of the other with small ones.
         Else by lowering the class in excess, the rows strictly inside their bounds, or all of them in proportion if
         that is not enough. A loss without bounds spreads the excess over all rows instead. An α that is in balance up
         to rounding, as what this returns is, stays as it is.
@@ -348,18 +348,19 @@ class Problem:
 def _balance(alpha: Floats, upper: Floats, heavy: NDArray[np.bool_], beyond: Floats, excess: float) -> None:
     """Lowers α of the `heavy` class and raises it in the other, by `excess` in all, where that costs the dual least.
 
-    With a margin `beyond` the kink, a unit less of α gains the dual so much, and a unit more costs it as much.
+    To first order, with a margin `beyond` the kink, a unit less of α gains the dual so much, a unit more costs as much.
     """
     room = np.minimum(np.where(heavy, alpha, upper - alpha), excess)
     candidates = np.flatnonzero(room > 0)
     spared = np.where(heavy, beyond, -beyond)[candidates]
     count = 64
     while True:
-        count = min(8 * count, len(candidates))
-        some = np.arange(count)
-        if count < len(candidates):
-            some = np.argpartition(spared, -count)[-count:]
-        if count == len(candidates) or room[candidates[some]].sum() >= excess:
+        count *= 8
+        if count >= len(candidates):
+            some = np.arange(len(candidates))
+            break
+        some = np.argpartition(spared, -count)[-count:]
+        if room[candidates[some]].sum() >= excess:
             break
     some = candidates[some[np.argsort(-spared[some], kind="stable")]]
     own, most = room[some], upper[some]

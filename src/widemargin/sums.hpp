@@ -58,6 +58,7 @@ template <class Loss>
 #pragma omp simd reduction(+ : sum)
     for (Index i = begin; i < end; ++i) {
         const double value = Loss::conjugate_of_row(alpha[i], c[i]);
+        // Not &&, which would be a branch.
         const double inside = (alpha[i] >= Loss::lower() ? 1.0 : 0.0) * (alpha[i] <= Loss::upper(c[i]) ? 1.0 : 0.0);
         sum += c[i] > 0 ? (inside > 0 ? value : inf) : 0.0;
     }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "rows.hpp"
@@ -17,14 +18,15 @@ std::uint64_t fingerprint(const Rows& rows, Index i) {
     std::uint64_t sum = 0;
     rows.each(i, [&](Index j, double value) {
         const std::uint64_t place = static_cast<std::uint64_t>(j) * 0x9e3779b97f4a7c15u;
-        const std::uint64_t mixed = (std::bit_cast<std::uint64_t>(value) ^ place) * 0xbf58476d1ce4e5b9u;
+        const std::uint64_t bits = std::bit_cast<std::uint64_t>(value + 0.0);  // −0 is 0
+        const std::uint64_t mixed = (bits ^ place) * 0xbf58476d1ce4e5b9u;
         sum += mixed ^ (mixed >> 29);
     });
     return (sum ^ (sum >> 31)) * 0x94d049bb133111ebu;
 }
 
-template <class Rows>
-bool are_equal(const Rows& rows, Index i, Index k) {
+template <class T>
+bool are_equal(const Contiguous<T>& rows, Index i, Index k) {
     return std::equal(rows.x + i * rows.stride, rows.x + i * rows.stride + rows.d, rows.x + k * rows.stride);
 }
 

@@ -303,34 +303,34 @@ struct Panels {
 // sums = Σ zᵢzᵢᵀ of the rows in `used`, the threads each with some of the rows and sums of their own.
 template <class Rows>
 void gram_by_rows(const Panels<Rows>& panels, const std::vector<Index>& used, double* sums, int threads) {
-    const Index size = panels.stride * panels.stride, count = static_cast<Index>(used.size());
-    const int pieces = pieces_of(0.5 * static_cast<double>(count * size), size);
-    sum_of_pieces(pieces, sums, size, threads, [&](int piece, double* sum) {
-        std::vector<double> z(static_cast<std::size_t>(panels.stride)), block(z.size() * panel_rows);
-        const Index end = count * (piece + 1) / pieces;
-        for (Index begin = count * piece / pieces; begin < end; begin += panel_rows) {
+    const Index numbers = panels.stride * panels.stride, total = static_cast<Index>(used.size());
+    const int pieces = pieces_of(0.5 * static_cast<double>(total * numbers), numbers);
+    std::vector<double> room(static_cast<std::size_t>(pieces * (1 + panel_rows) * panels.stride));  // a row and a block for each
+    sum_of_pieces(pieces, sums, numbers, threads, [&](int piece, double* sum) {
+        double *const z = room.data() + piece * (1 + panel_rows) * panels.stride, *const block = z + panels.stride;
+        const Index end = total * (piece + 1) / pieces;
+        for (Index begin = total * piece / pieces; begin < end; begin += panel_rows) {
             const Index some = std::min(panel_rows, end - begin);
-            for (Index k = 0; k < some; ++k) panels.pack(used[static_cast<std::size_t>(begin + k)], k, z.data(), block.data());
-            panels.multiply(block.data(), some, sum);
+            for (Index k = 0; k < some; ++k) panels.pack(used[static_cast<std::size_t>(begin + k)], k, z, block);
+            panels.multiply(block, some, sum);
         }
     });
 }
 
-// The same with one sum, too large for several: the threads pack some of the rows each, and multiply some of the tiles.
+// The same added to one sum, too large for several: the threads pack some of the rows each, and multiply some of the tiles.
 template <class Rows>
 void gram_by_tiles(const Panels<Rows>& panels, const std::vector<Index>& used, double* sums, int threads) {
-    const Index count = static_cast<Index>(used.size()), of_block = panels.stride * panel_rows;
-    const Index blocks = std::max<Index>(1, std::min(packed_numbers / of_block, (count + panel_rows - 1) / panel_rows));
+    const Index total = static_cast<Index>(used.size()), of_block = panels.stride * panel_rows;
+    const Index blocks = std::max<Index>(1, std::min(packed_numbers / of_block, (total + panel_rows - 1) / panel_rows));
     Team team(threads);
     const int members = team.size();
     std::vector<double> packed(static_cast<std::size_t>(blocks * of_block));
     std::vector<double> loose(static_cast<std::size_t>(panels.stride * members));  // a row per thread, before it is packed
-    std::fill_n(sums, panels.stride * panels.stride, 0.0);
     Meeting meeting(members);
     team.run([&](int thread) {
         double* z = loose.data() + thread * panels.stride;
-        for (Index begin = 0; begin < count; begin += blocks * panel_rows) {
-            const Index some = std::min(blocks * panel_rows, count - begin);
+        for (Index begin = 0; begin < total; begin += blocks * panel_rows) {
+            const Index some = std::min(blocks * panel_rows, total - begin);
             for (Index k = some * thread / members; k < some * (thread + 1) / members; ++k)
                 panels.pack(used[static_cast<std::size_t>(begin + k)], k % panel_rows, z,
                             packed.data() + k / panel_rows * of_block);
@@ -399,7 +399,8 @@ void gram_sparse(const Rows& rows, const double* weight, bool border, double* ou
         for (Index k = 0; k < j; ++k) out[j * size + k] = out[k * size + j] += out[j * size + k];
 }
 
-// A pair of non-zeros costs about 14 times as much as a pair of elements in a panel.
+// A pair of non-zeros costs about 14 times as much as a pair of elements in a panel. (normal_equations.py knows from which share
+// of non-zeros on rows are taken as dense.)
 template <class Rows>
 void gram(const Rows& rows, const double* weight, const double* shift, bool border, double* out, int threads) {
     const double filled = static_cast<double>(total_nonzeros(rows)) / static_cast<double>(rows.n * rows.d + 1);

@@ -33,10 +33,6 @@ class ProductsOfRows {
         for (Index j = 0; j < n; ++j) scores[j] += scale * with_others[j];
     }
     const double* row(Index i) const { return products.data() + i * n; }
-    template <class Visit>
-    void each(Index i, Visit visit) const {
-        for (Index j = 0; j < n; ++j) visit(j, row(i)[j]);
-    }
     [[gnu::always_inline]] void fetch_start(Index) const {}
     [[gnu::always_inline]] void fetch(Index) const {}
 
@@ -46,13 +42,7 @@ class ProductsOfRows {
     double& at(Index i, Index j) { return products[static_cast<std::size_t>(i * n + j)]; }
 };
 
-// sum += Σ v[k]·row(list[k]).
-template <class Rows>
-void add_rows(const Rows& rows, const std::vector<Index>& list, const std::vector<double>& v, double* sum) {
-    for (std::size_t k = 0; k < list.size(); ++k) rows.add(list[k], v[k], sum);
-}
-
-// Four at a time: there are fewer sums to wait for.
+// sum += Σ v[k]·row(list[k]), four at a time: there are fewer sums to wait for.
 inline void add_rows(const ProductsOfRows& rows, const std::vector<Index>& list, const std::vector<double>& v, double* sum) {
     std::size_t k = 0;
     for (; k + 4 <= list.size(); k += 4) {

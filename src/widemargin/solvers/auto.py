@@ -185,8 +185,7 @@ class Pace:
     def crawls(self, trace: Trace, tol: float) -> bool:
         """Whether, as far as it was tried, it will take longer than another method."""
         (_, before), (spent, gap) = trace[-2:]
-        rows_came_back = gap > before
-        tried = len(trace) > FIRST and spent > self.other / 20 and not rows_came_back
+        tried = len(trace) > FIRST and spent > self.other / 20 and not gap > before  # rows may have come back
         return spent > self.other or (tried and _left(trace, tol) > self.other)
 
 

@@ -17,7 +17,7 @@ struct Sight {
 
 // When rows leave, come back and are visited again; dual_cd.py says why.
 struct Habits {
-    double bold, shy, rough, returns, worth, most_returns, slow, near;
+    double bold, shy, rough, least_return, worth, most_return, slow, near;
     Index again;
 };
 
@@ -29,7 +29,7 @@ struct Course {
     double worst = inf, above = inf, below = -inf;  // the largest gradient, and those from which on rows leave
     double gap = inf, near = inf;                   // as the last pass saw it, and the relative gap that this suggests
     double before = inf, whole_claim = inf;         // relative gaps: of the last pass, of the last over all rows
-    double returns = 0;  // the share of the whole gap at which all rows come back, where it is known
+    double returns = 0;  // the share of the whole gap at which it was worth the last time that all rows come back
     bool whole = true, narrowed = false, trusted = true, doubted = false;
     Index passes = 0, visited = 0, unseen = 0;  // `unseen` since the dual was looked at
 
@@ -43,7 +43,7 @@ struct Course {
     }
 
     // The relative gap of the rows in play at which all others come back.
-    double enough(const Habits& habits) const { return std::max(tol, std::max(returns, habits.returns) * whole_claim); }
+    double enough(const Habits& habits) const { return std::max(tol, std::max(returns, habits.least_return) * whole_claim); }
 
     // After a pass that saw this, with `earlier` the gap of the one before it, over rows of which `left` stay in play; `present`
     // if it saw the gap as it is now.
@@ -61,7 +61,7 @@ struct Course {
         above = seen.largest > 0 ? share * seen.largest : inf;
         below = seen.smallest < 0 ? share * seen.smallest : -inf;
         if (whole) {
-            if (narrowed) returns = std::clamp(habits.worth * claim / whole_claim, habits.returns, habits.most_returns);
+            if (narrowed) returns = std::clamp(habits.worth * claim / whole_claim, habits.least_return, habits.most_return);
             whole_claim = claim;
         }
         narrowed = !whole;

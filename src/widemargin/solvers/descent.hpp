@@ -42,6 +42,11 @@ class InPlay {
         for (auto* places : {&active, &order}) std::iota(places->begin(), places->end(), Index{0});
     }
 
+    // Whether common strengths are numbers still.
+    bool is_finite() const {
+        return std::all_of(c.begin(), c.end(), [](double one) { return one < inf; });
+    }
+
     // A pass over them, in a new order.
     DualCd pass(Draws& draws) {
         DualCd own = all;
@@ -52,7 +57,8 @@ class InPlay {
         return own;
     }
 
-    // Hands over what the pass has come to; equal rows have α in proportion to their strengths.
+    // Hands over what the pass has come to; equal rows have α in proportion to their strengths, where that matters even if
+    // their sum is what it was.
     void share_out(const DualCd& own) {
         std::vector<bool> stays(alpha.size());
         for (Index k = 0; k < own.actives; ++k) stays[static_cast<std::size_t>(own.active[k])] = true;
@@ -60,7 +66,7 @@ class InPlay {
         for (std::size_t k = 0; k < list.size(); ++k) {
             const auto kind = static_cast<std::size_t>(kinds.of[k]);
             const Index i = list[k];
-            if (alpha[kind] != before[kind])
+            if (alpha[kind] != before[kind] || Loss::bend_of_row(1.0) > 0)
                 all.alpha[i] = alpha[kind] == Loss::upper(c[kind])
                                    ? Loss::upper(all.c[i])
                                    : std::min(alpha[kind] * (all.c[i] / c[kind]), Loss::upper(all.c[i]));
@@ -80,12 +86,13 @@ class InPlay {
     std::vector<Index> active, order;
 };
 
-// Passes over few rows in play; at most so many are known by their products.
+// Passes over few rows in play; at most so many that differ are known by their products.
 template <class Loss, class Rows>
 Sight dual_cd_pass_among_few(const Rows& rows, DualCd& pass, Index very_few, Again again, double proof, const Enough& enough,
                              Workspace& work, Draws draws, Index& visits, double& before) {
-    constexpr double patience = 90;
+    constexpr double patience = 90;  // visits of each row: what to move all at once costs when it takes longest
     InPlay<Loss> few(rows, pass);
+    if (!few.is_finite()) return dual_cd_pass<Loss>(rows, pass, again, proof, enough, work, draws, visits, before);
     DualCd own = few.pass(draws);
     Sight sight;
     if (few.kinds.count() <= very_few) {
@@ -139,7 +146,7 @@ double gap_of_all(const Rows& rows, const DualCd& pass, double b, const Terms& t
 template <class Loss, class Rows>
 Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course, const Habits& habits, const Budget& budget,
               Workspace& work, Index& visits) {
-    constexpr Index one_in = 16, least = 128;  // rows in play are few, and worth a copy
+    constexpr Index one_in = 16, least = 128;  // rows in play are few: a copy is small; and worth one: the cache holds fewer
     const Index count = terms.count, many = terms.many;
     const Index some = std::min<Index>(count / 32, 150);  // rows of each class that cost next to nothing
     const Index enough_passes = course.passes + budget.passes;
@@ -165,7 +172,6 @@ Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course
         pass.split = playing >= many;
         const double bound = course.dual > 0 ? course.dual : 0.0;
         const bool few = playing < many && playing <= count / one_in && (playing <= terms.very_few || playing > least);
-        const bool among_few = Loss::shrinks && !terms.hard && few;
         const Enough enough{bound > 0 ? bound * course.enough(habits) : 0.0, count};
         Index visited = 0;
         double earlier = 0;
@@ -173,10 +179,13 @@ Index descend(const Rows& rows, DualCd& pass, const Terms& terms, Course& course
         std::optional<StepBack> step_back;
         if (!Loss::shrinks && some >= 25) step_back.emplace(pass, rows.n, rows.d, work.before);
         pass.watched = !step_back;
-        Sight seen =
-            among_few
-                ? dual_cd_pass_among_few<Loss>(rows, pass, terms.very_few, again, course.tol * bound, enough, work, draws, visited, earlier)
-                : dual_cd_pass<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier);
+        Sight seen = [&] {
+            if constexpr (Loss::shrinks)
+                if (few && !terms.hard)
+                    return dual_cd_pass_among_few<Loss>(rows, pass, terms.very_few, again, course.tol * bound, enough, work, draws,
+                                                        visited, earlier);
+            return dual_cd_pass<Loss>(rows, pass, again, course.tol * bound, enough, work, draws, visited, earlier);
+        }();
         if (step_back) seen.gap = step_back->take<Loss>(rows, pass, terms.live, count, some, draws);
         course.b = pass.b, course.s = pass.s;
         course.foresee_bias(pass.inverse_rho, playing == count);

@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -77,14 +76,26 @@ template <class Loss>
     return Ahead<Loss>{alpha, pass.norms[i] + pass.inverse_rho, pass.c[i]};
 }
 
+// What a row's score makes of it: its margin, and the step from there.
+struct Met {
+    double m;
+    Stride stride;
+};
+
+template <class Loss>
+[[gnu::always_inline]] inline Met meet(const DualCd& pass, const Ahead<Loss>& ahead, Index i, double score, double s) {
+    const double m = pass.y[i] * (score + (pass.b + s * pass.inverse_rho));
+    return {m, ahead.step(m)};
+}
+
 // Not inlined: two threads that go in step must come to the same bits.
 template <class Loss>
 [[gnu::noinline, gnu::noipa]] Ahead<Loss> ahead_in_step(const DualCd& pass, Index i, double alpha) {
     return ahead_of<Loss>(pass, i, alpha);
 }
 template <class Loss>
-[[gnu::noinline, gnu::noipa]] Stride stride_in_step(const Ahead<Loss>& ahead, double m) {
-    return ahead.step(m);
+[[gnu::noinline, gnu::noipa]] Met meet_in_step(const DualCd& pass, const Ahead<Loss>& ahead, Index i, double score, double s) {
+    return meet(pass, ahead, i, score, s);
 }
 
 // The halves of rows: this thread has one of them, and the other too unless another thread goes along in step.
@@ -117,8 +128,8 @@ template <class Loss, class Rows>
     const double y = pass.y[i], c = pass.c[i], alpha = pass.alpha[i];
     constexpr bool in_step = requires { rows.tandem; };
     const Ahead<Loss> ahead = in_step ? ahead_in_step<Loss>(pass, i, alpha) : ahead_of<Loss>(pass, i, alpha);
-    const double m = y * (rows.dot(i, w) + (pass.b + s * pass.inverse_rho));
-    const Stride stride = in_step ? stride_in_step<Loss>(ahead, m) : ahead.step(m);
+    const double score = rows.dot(i, w);
+    const auto [m, stride] = in_step ? meet_in_step(pass, ahead, i, score, s) : meet(pass, ahead, i, score, s);
     const double change = stride.next - alpha;
     if (Loss::shrinks || pass.watched)
         sight.gap += (c < inf ? c * quick_shape<Loss>(m).value : 0.0) + Loss::conjugate_of_row(alpha, c) + alpha * m;
@@ -203,8 +214,7 @@ template <class Loss, class Rows>
                       const double alpha = pass.alpha[i];  // as it was: the leader will change it once he knows the sum
                       const Ahead<Loss> ahead = ahead_in_step<Loss>(pass, i, alpha);
                       const double score = tandem.sum(1, ++turn, half.dot(i, pass.w));
-                      const double m = pass.y[i] * (score + (pass.b + s * pass.inverse_rho));
-                      const double change = stride_in_step<Loss>(ahead, m).next - alpha;
+                      const double change = meet_in_step(pass, ahead, i, score, s).stride.next - alpha;
                       if (change == 0) return;
                       s += change * pass.y[i];
                       half.add(i, change * pass.y[i], pass.w);
@@ -414,10 +424,9 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         const double worst = std::max(sight.largest, -sight.smallest);
         if (std::abs(sight.gap) > proof) {
             if (again.times > 0) visits += sweep_again<Loss>(rows, pass, again, worst, work, draws, pass.s);
-            if (static_cast<double>(visits - settled) > again.patience * static_cast<double>(pass.actives)) {
-                if constexpr (Loss::shrinks) visits += FreeRows<Loss, Rows>(rows, pass).settle(pass);
-                settled = visits;
-            }
+            if constexpr (Loss::shrinks)
+                if (pass.actives > 0 && static_cast<double>(visits - settled) > again.patience * static_cast<double>(pass.actives))
+                    settled = visits += FreeRows<Loss, Rows>(rows, pass).settle(pass);
         }
         if (pass.actives == 0 || visits + pass.actives > enough.visits || std::abs(sight.gap) <= enough.gap) break;
         before = std::abs(sight.gap);

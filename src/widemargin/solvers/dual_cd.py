@@ -36,8 +36,8 @@ BALANCE = 1 / 30
 BLOCK, BLOCKS = 32, 2000
 #: Data with more non-zeros in play than this is worth two threads: in two shards that run side by side.
 MANY = 60_000
-#: So few rows in play are solved in terms of their products with each other, unless there are more columns than this,
-#: and products take long.
+#: So few rows in play that differ are solved in terms of their products with each other, unless there are more columns
+#: than this, and products take long.
 VERY_FEW, WIDEST = 60, 100_000
 #: Rows are long, and cut in two halves instead, if a visit takes this many nanoseconds of a typical machine.
 LONG = 450
@@ -47,10 +47,11 @@ MERGE, BETWEEN = 4, 10_000
 #: of BOLD as long as the relative gap is above ROUGH, of SHY from then on. (Passes over few rows that the kernel goes
 #: on with by itself are shyer: all of the largest.)
 ROUGH, BOLD, SHY = 0.03, 0.1, 0.5
-#: All rows come back into play when the gap of those still in play has fallen to this share of the last whole gap. To
-#: solve them better than what the others hide is in vain: once it is known to what share the whole gap falls in
-#: between, that is so much of it, within these bounds.
-RETURN, WORTH, MOST_RETURN = 0.01, 0.5, 0.3
+#: All rows come back into play when the gap of those still in play has fallen to some share of the last whole gap, the
+#: first of these in the beginning. To solve them better than what the others hide is in vain: from the second time on
+#: the share is so much of what the whole gap fell to the last time, at least the first and at most the last of these.
+#: (lanes.hpp, where rows come back for eight classes at once, stays with the first.)
+LEAST_RETURN, WORTH, MOST_RETURN = 0.01, 0.5, 0.3
 #: After a pass, the rows whose gradient is more than this share of the largest are visited again, up to so many times:
 #: a few rows that depend on each other often hold up all others.
 SLOW, AGAIN = 0.03, 30
@@ -82,7 +83,7 @@ PASSES = 3000
 
 #: Those that the kernel goes by, for rows that are at hand and for rows that come part by part.
 HABITS, IN_PARTS = (
-    _core.Habits(BOLD, SHY, ROUGH, RETURN, WORTH, MOST_RETURN, SLOW, near, AGAIN) for near in (NEAR, 1.0)
+    _core.Habits(BOLD, SHY, ROUGH, LEAST_RETURN, WORTH, MOST_RETURN, SLOW, near, AGAIN) for near in (NEAR, 1.0)
 )
 
 
@@ -137,7 +138,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         shown = primal, course.dual, claim, playing, course.passes
         return Iterate(at.w, course.b, at.alpha, *shown, state=at.state, **more)
 
-    if not course.passes and course.dual > 0:  # α = c may be all there is to find
+    if not course.passes and course.dual > 0:  # α = c, but for the balance, may be all there is to find
         course.passes = 1
         yield iterate(np.inf, 0.0, len(live), improving=True)
     while course.visited < PASSES * len(live):
@@ -381,7 +382,7 @@ def _begin(problem: Problem, tol: float, alpha: Floats, w: Floats, b: float) -> 
 
 
 def _cold(problem: Problem, tol: float) -> Memory:
-    """α = 0, or c where of all its multiples that is the best by far.
+    """α = 0 or, where of all its multiples that is the best by far, c, with a bias in balance.
 
     Or what the mean rows of the classes suggest, where the loss keeps α away from both ends.
     """
@@ -399,10 +400,10 @@ def _cold(problem: Problem, tol: float) -> Memory:
 
 
 def _balanced(problem: Problem, far: Floats) -> tuple[Floats, Floats, float]:
-    """α = c, but for as much of the class in excess as the margins of w(c) = `far` would give first; w(α) and its b."""
+    """α = c, but for as much of the class in excess as costs least at w(c) = `far`; w(α), and the best b for it."""
     if not problem.fit_intercept:
         return problem.c.copy(), far.copy(), 0.0
-    alpha = problem.feasible(problem.c, problem.margins(far, problem.bias_of_nothing))
+    alpha = problem.feasible(problem.c, problem.margins(far, 0.0))
     w = far - problem.rows.combine((problem.c - alpha) * problem.y)
     return alpha, w, problem.best_bias(problem.rows.scores(w))
 

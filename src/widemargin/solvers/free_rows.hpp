@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -53,8 +54,9 @@ class FreeRows {
     }
 
    private:
+    static constexpr bool by_products = std::is_same_v<Rows, ProductsOfRows>;
     // A visit waits for the one before, as products do not.
-    static constexpr Index products_in_visit = requires(const Rows& rows) { rows.row(0); } ? 8 : 2;
+    static constexpr Index products_in_visit = by_products ? 8 : 2;
 
     const Rows& rows;
     std::vector<Index> free;
@@ -76,12 +78,21 @@ class FreeRows {
     void multiply(const std::vector<double>& v, std::vector<double>& to) {
         double balance = 0;
         for (std::size_t k = 0; k < free.size(); ++k) to[k] = sign[k] * v[k], balance += to[k];
-        add_rows(rows, free, to, sum.data());
+        if constexpr (by_products) add_rows(rows, free, to, sum.data());
+        else for (std::size_t k = 0; k < free.size(); ++k) rows.add(free[k], to[k], sum.data());
         for (std::size_t k = 0; k < free.size(); ++k)
             to[k] = sign[k] * (rows.dot(free[k], sum.data()) + balance * inverse_rho) + bend[k] * v[k];
-        if (rows.d <= total_nonzeros(rows)) std::fill(sum.begin(), sum.end(), 0.0);
-        else for (const Index i : free) rows.each(i, [&](Index j, double) { sum[static_cast<std::size_t>(j)] = 0; });
+        forget_sum();
         products += size();
+    }
+
+    void forget_sum() {
+        if constexpr (!by_products)
+            if (rows.d > total_nonzeros(rows)) {
+                for (const Index i : free) rows.each(i, [&](Index j, double) { sum[static_cast<std::size_t>(j)] = 0; });
+                return;
+            }
+        std::fill(sum.begin(), sum.end(), 0.0);
     }
 
     template <class Pass>
@@ -100,7 +111,7 @@ class FreeRows {
     // Qδ = −g, roughly: which of them will come to a wall is not known yet.
     void solve() {
         constexpr double precise = 1e-3, flat = 1e-12;
-        const int most = products_in_visit == 8 ? 15 : 40;
+        constexpr int most = by_products ? 15 : 40;  // very few rows are back soon, others took a long time to come here
         for (std::size_t k = 0; k < free.size(); ++k) residual[k] = direction[k] = -gradient[k];
         double square = inner(residual, residual);
         const double enough = precise * square;
@@ -118,7 +129,7 @@ class FreeRows {
     // Makes δ a step that stays in the box; whether it was one.
     template <class Pass>
     bool stop_at_walls(const Pass& pass) {
-        constexpr int halvings = 4;
+        constexpr int halvings = 4;  // a shorter one hardly pays its product
         auto& whole = residual;
         whole = delta;
         const double first_wall = cut_off(pass, whole, 1.0, delta);

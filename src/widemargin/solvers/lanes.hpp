@@ -187,7 +187,7 @@ class LaneDescent {
             left -= static_cast<int>(open[k]);
             before[k] = claim[k];
             if (whole) whole_claim[k] = claim[k];
-            if (open[k]) comes_back &= claim[k] <= std::max(tol, habits.returns * whole_claim[k]);
+            if (open[k]) comes_back &= claim[k] <= std::max(tol, habits.least_return * whole_claim[k]);
             const double share = claim[k] > habits.rough ? habits.bold : habits.shy;
             above[k] = seen.largest[k] > 0 ? share * seen.largest[k] : inf;
             below[k] = seen.smallest[k] < 0 ? share * seen.smallest[k] : -inf;

@@ -21,7 +21,7 @@ from widemargin.data import Rows
 from widemargin.losses import squared
 from widemargin.problem import Problem, inner
 from widemargin.solvers.iterate import Iterate, Start
-from widemargin.solvers.normal_equations import DENSE_ENOUGH
+from widemargin.solvers.normal_equations import DENSE_ENOUGH, share_of_nonzeros
 from widemargin.solvers.sight import Sight
 
 Floats = NDArray[np.float64]
@@ -129,7 +129,7 @@ class _Equations:
 def _by_columns(equations: _Equations) -> Solution | None:
     """Cholesky of 2ZᵀCZ + πI, its diagonal scaled to 1; None if the columns are too nearly dependent for it."""
     rows, mean = equations.rows, equations.mean
-    centred = equations.fit_intercept and rows.nonzeros >= DENSE_ENOUGH * rows.n * rows.d
+    centred = equations.fit_intercept and share_of_nonzeros(rows) >= DENSE_ENOUGH
     matrix = rows.gram(2 * equations.c, mean if centred else None, border=False)
     if equations.fit_intercept and not centred:
         matrix -= 2 * float(equations.c.sum()) * np.outer(mean, mean)

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin import _core
+from widemargin.data import Rows
 from widemargin.problem import Problem, inner
 
 Floats = NDArray[np.float64]
 
-#: Below this share of non-zeros, centring the columns would cost more than the digits it saves.
-DENSE_ENOUGH = 0.25
+#: From this share of non-zeros on, Gram matrices are those of dense rows, and centred columns cost no more than others.
+DENSE_ENOUGH = 0.27
 
 #: Below this share, a random part of the rows hardly shows some columns: those whose square sum is so much too small.
 SPARSE, RARE = 0.2, 1.5
@@ -43,6 +44,11 @@ def refuse_if_too_large(solver: str, unknowns: int) -> None:
             f"{solver} would need a matrix of {unknowns:,} × {unknowns:,} for these rows and columns; "
             "use solver='auto' or 'dual_cd'"
         )
+
+
+def share_of_nonzeros(rows: Rows) -> float:
+    """Among all elements."""
+    return rows.nonzeros / max(rows.n * rows.d, 1)
 
 
 def share_of_rows(problem: Problem, rows: float, growth: float = 1.0) -> float:
@@ -114,7 +120,7 @@ class Tall(ByColumns):
     def __init__(self, problem: Problem, seed: int = 0) -> None:
         super().__init__(problem)
         self.seed, rows, border = seed, problem.rows, problem.fit_intercept
-        filled = rows.nonzeros / (rows.n * rows.d)
+        filled = share_of_nonzeros(rows)
         self.sparse = filled < SPARSE
         # Columns far from 0 make the bias nearly a combination of them; the bias takes up the shift at no cost.
         self.shift = problem.centre if border and filled >= DENSE_ENOUGH else None
