@@ -356,7 +356,9 @@ def test_all_at_their_bounds_but_for_the_balance(kind):
 
 def test_rows_come_back_when_it_is_worth_it():
     """As soon as those in play are solved to half of what the whole gap fell to the last time, within bounds."""
-    habits = _core.Habits(bold=0.1, shy=0.5, rough=0.03, least_return=0.01, worth=0.5, most_return=0.3, slow=0.03, near=0.9, again=30)
+    habits = _core.Habits(
+        bold=0.1, shy=0.5, rough=0.03, least_return=0.01, worth=0.5, most_return=0.3, slow=0.03, near=0.9, again=30
+    )
     course = _core.Course()
     course.goal = course.tol = 1e-9
     course.dual = 1.0
