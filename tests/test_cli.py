@@ -568,3 +568,17 @@ def test_no_proof_on_columns_that_the_model_never_saw(folder, answer, capsys):
     assert "wide.svm: 2 columns, the model has 1; give the rows" in capsys.readouterr().err
     assert run("evaluate", "n.safetensors", "wide.svm") == 0
     assert "the columns beyond 1, which the model never saw, are left out" in capsys.readouterr().err
+
+
+def test_no_weights_lower_the_objective_by_more_than_all_of_it(folder, answer, capsys):
+    """A relative gap above 1 is a share of the lower bound, not of the objective; and --C is -C."""
+    (folder / "right.svm").write_text("1 1:1\n-1 1:-1\n1 1:2\n-1 1:-2\n")
+    (folder / "wrong.svm").write_text("-1 1:1\n1 1:-1\n-1 1:2\n1 1:-2\n")
+    answer("train right.svm --C 10 -o r.safetensors")
+    capsys.readouterr()
+    assert run("certify", "r.safetensors", "wrong.svm", "--tol", "0.5") == 1
+    shown = capsys.readouterr().out
+    found = {name: float(re.search(rf"^{name} +(\S+)$", shown, re.M)[1]) for name in ("primal", "dual", "relative gap")}
+    assert found["relative gap"] > 1
+    share = 1 - found["dual"] / found["primal"]
+    assert f"by more than {share:.1e} of it: NOT within the 5.0e-01 asked for" in shown

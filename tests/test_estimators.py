@@ -593,6 +593,7 @@ class TestCertify:
         again = certify(X, y, svm.coef_, svm.intercept_, C=0.3)
         assert again.primal == pytest.approx(svm.certificate_.primal, rel=1e-12)
         assert again.relative_gap <= 1e-6
+        assert certify(X, y, sp.csr_matrix(svm.coef_), svm.intercept_, C=0.3).primal == again.primal  # as SVC has them
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     def test_linear_svc(self, fit_intercept):

@@ -62,6 +62,8 @@ def test_a_path_of_nothing_is_refused():
         path(*noisy(20, 2), [1.0, -1.0])
     with pytest.raises(ValueError, match="numbers only"):
         path(*noisy(20, 2), [1.0, np.nan])
+    with pytest.raises(ValueError, match=r"Cs=\['a'\]; give at least one"):
+        path(*noisy(20, 2), ["a"])
     with pytest.raises(ValueError, match="has no C"):
         path(*noisy(20, 2), [1.0], estimator=LeastSquaresClassifier())
 

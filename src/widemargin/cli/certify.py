@@ -6,6 +6,7 @@ widemargin certify liblinear.model heart.svm -C 1 --tol 1e-4
 from __future__ import annotations
 
 import argparse
+from math import inf
 from typing import Any
 
 from widemargin.cli import REACHED, SHORT
@@ -19,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("model", metavar="MODEL", help="a file that train or LIBLINEAR wrote")
     add_data(parser, what="the rows it was trained on: ")
-    parser.add_argument("-C", type=positive, metavar="C", help="strength of the loss; the model's own if it says one")
+    parser.add_argument("-C", "--C", type=positive, metavar="C", help="strength of the loss, if not the model's own")
     parser.add_argument(
         "--tol", type=positive, help="exit code 0 if the relative gap is at most this; what train was asked"
     )
@@ -49,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
     say(str(proof))
     say()
     verdict = "proved" if reached else f"NOT within the {tol:.1e} asked for"
-    say(f"No weights can lower the objective by more than {proof.relative_gap:.1e} of it: {verdict}.")
+    share = 1.0 if proof.relative_gap == inf else proof.relative_gap / (1 + proof.relative_gap)  # of the objective
+    say(f"No weights can lower the objective by more than {share:.1e} of it: {verdict}.")
     return REACHED if reached else SHORT
 
 

@@ -43,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="DATA", help="rows to evaluate the model on")
     group = parser.add_argument_group("the problem: ½‖w‖² + C Σ φ(y(w·x + b))")
     group.add_argument(
-        "-C", type=positive, default=1.0, metavar="C", help="strength of the loss, 1; inf: the hard margin"
+        "-C", "--C", type=positive, default=1.0, metavar="C", help="strength of the loss, 1; inf: the hard margin"
     )
     losses = ("hinge", "squared_hinge", "logistic", "squared")
     group.add_argument("--loss", choices=losses, default="hinge", help="φ, the hinge")

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
@@ -73,7 +74,7 @@ def certify(
         verbose=verbose,
     )
     classes, problems = reference.problems(X, y, sample_weight)
-    weights = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    weights = np.atleast_2d(np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64))
     biases = np.asarray(intercept, dtype=np.float64).ravel()
     wanted = (len(problems), problems[0].rows.d)
     if weights.shape != wanted:

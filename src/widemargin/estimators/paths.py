@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -84,9 +85,10 @@ def path(
     ([118, 40, 31], True)
 
     """
-    wanted = tuple(float(C) for C in (Cs if isinstance(Cs, Iterable) else [Cs]))
-    if not wanted or np.isnan(wanted).any():
-        raise ValueError(f"Cs={list(wanted)}; give at least one C > 0, and numbers only")
+    given = list(Cs) if isinstance(Cs, Iterable) else [Cs]
+    if not given or not all(isinstance(C, Real) and not np.isnan(float(C)) for C in given):
+        raise ValueError(f"Cs={given}; give at least one C > 0, and numbers only")
+    wanted = tuple(map(float, given))
     if estimator is not None and "C" not in estimator.get_params():
         raise ValueError(f"estimator={estimator!r} has no C; use LinearSVM or LogisticRegression")
     current = clone(LinearSVM() if estimator is None else estimator)
