@@ -693,8 +693,8 @@ def test_import_is_light():
 
 
 @pytest.mark.parametrize("level", ["1", "3", "4"])
-def test_every_build_of_the_core_agrees(level):
-    """Each instruction set that this machine runs gives the same weights up to rounding."""
+def test_the_builds_of_the_core_agree(level):
+    """The best build there is up to that level gives the same weights up to rounding."""
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"
         "from oracles import noisy; from widemargin import LinearSVM\n"
