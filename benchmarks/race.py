@@ -22,6 +22,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,14 +222,19 @@ def from_files(folder: Path, only: set[str]) -> dict[str, tuple[Any, np.ndarray]
     return sets
 
 
-def quickest(fit: Callable[[], Any]) -> float:
-    """Seconds of the quickest of several runs, the shorter the more: what else the machine does hits those hardest."""
-    runs: list[float] = []
-    while len(runs) < 2 or (len(runs) < 9 and sum(runs) < 0.1):
-        begin = time.perf_counter()
-        fit()
-        runs.append(time.perf_counter() - begin)
-    return min(runs)
+def timed(fit: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what came of them."""
+    begin = time.perf_counter()
+    found = fit()
+    return time.perf_counter() - begin, found
+
+
+def quickest(fit: Callable[[], Any], *runs: tuple[float, Any]) -> tuple[float, Any]:
+    """The quickest of these and more runs, the shorter the more: what else the machine does hits those hardest."""
+    more: list[tuple[float, Any]] = []
+    while len(more) < 2 or (len(more) < 9 and sum(took for took, _ in more) < 0.1):
+        more.append(timed(fit))
+    return min([*runs, *more], key=itemgetter(0))
 
 
 def climb(trainer: Trainer, X: Any, y: np.ndarray, C: float, loss: str, bound: Callable[[np.ndarray], float]) -> dict:
@@ -236,11 +242,10 @@ def climb(trainer: Trainer, X: Any, y: np.ndarray, C: float, loss: str, bound: C
     rungs, seconds, peak, used = [], dict.fromkeys(GOALS, math.inf), 0.0, 0.0
     for fit in trainer.ladder(X, y, C, loss):
         with PeakMemory() as memory:
-            begin = time.perf_counter()
-            w = fit()
-            took = time.perf_counter() - begin
+            took, w = timed(fit)
         used += took
-        took = min(took, quickest(fit)) if took < SHORT else took
+        if took < SHORT:
+            took, w = quickest(fit, (took, w))
         accuracy = bound(np.ascontiguousarray(w, dtype=float))
         rungs.append((took, accuracy))
         peak = max(peak, memory.megabytes)
@@ -273,7 +278,7 @@ def race(name: str, X: Any, y: np.ndarray, C: float, loss: str) -> dict:
         times = "".join(f"{result['seconds'][goal]:>10.3f}" for goal in GOALS)
         print(f"  {trainer:<36}{times}{result['megabytes']:>8.0f}", flush=True)
     models = [LinearSVM(C, loss=loss, fit_intercept=bias, tol=1e-3, n_jobs=2) for bias in (False, True)]
-    without, bias = (quickest(lambda model=model: model.fit(X, y)) for model in models)
+    without, bias = (quickest(lambda model=model: model.fit(X, y))[0] for model in models)
     return {"data": name, "C": C, "loss": loss, "results": results, "bias": bias / without}
 
 
