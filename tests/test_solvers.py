@@ -347,11 +347,18 @@ def test_all_at_their_bounds_but_for_the_balance(kind):
         assert found.certificate.relative_gap <= tol
         assert found.certificate.primal == pytest.approx(minimum(problem), rel=2 * tol)
     assert (fit(problem, solver="dual_cd", tol=1e-3).iterations == 1) == (kind == "is")
+
+
+def test_descent_sets_out_in_balance():
+    """From α = c, where the classes differ by some per cent: w is that of α, b the best for it."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((1600, 30)), np.where(np.arange(1600) < 830, 1.0, -1.0)
+    problem = make_problem(X, y, 1e-4)
     start = next(SOLVERS["dual_cd"].solve(problem, tol=1e-3))
-    if kind == "is":
-        assert start.alpha @ problem.y == pytest.approx(0, abs=1e-12 * problem.c.sum())
-        assert start.w == pytest.approx(problem.weights(start.alpha), abs=1e-12)
-        assert start.b == pytest.approx(problem.best_bias(problem.rows.scores(start.w)))
+    assert start.alpha @ problem.y == pytest.approx(0, abs=1e-12 * problem.c.sum())
+    assert (start.alpha == problem.c).sum() >= 1500
+    assert start.w == pytest.approx(problem.weights(start.alpha), abs=1e-12)
+    assert start.b == pytest.approx(problem.best_bias(problem.rows.scores(start.w)))
 
 
 def test_rows_come_back_when_it_is_worth_it():

@@ -70,8 +70,8 @@ UNSEEN = 2e6
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
 #: row suggests, or so many of them: margins at w(c) are well below 1 then.
 AMPLE, EVERY, SAMPLE = 4.0, 16, 512
-#: With a bias, not where the classes' strengths differ by more than this share.
-UNEVEN = 0.1
+#: With a bias, not where the classes' strengths differ by more than this share; of the other, the difference is no matter.
+UNEVEN, NEXT_TO_NOTHING = 0.1, 0.01
 #: The relative gap at which the mean rows of the classes are solved well enough, and the passes that may take.
 PRECISE, AT_MOST = 1e-6, 1000
 #: 1/ρ is so many times as large there: two rows do not mind, and come to this balance. Shares of c smaller than the
@@ -400,9 +400,12 @@ def _cold(problem: Problem, tol: float) -> Memory:
 
 
 def _balanced(problem: Problem, far: Floats) -> tuple[Floats, Floats, float]:
-    """α = c, but for as much of the class in excess as costs least at w(c) = `far`; w(α), and the best b for it."""
-    if not problem.fit_intercept:
-        return problem.c.copy(), far.copy(), 0.0
+    """α = c, but for as much of the class in excess as costs least at w(c) = `far`; w(α), and the best b for it.
+
+    If that is next to nothing, α = c, and the proof will see to it.
+    """
+    if not problem.fit_intercept or abs(inner(problem.c, problem.y)) <= NEXT_TO_NOTHING * float(problem.c.sum()):
+        return problem.c.copy(), far.copy(), problem.bias_of_nothing
     alpha = problem.feasible(problem.c, problem.margins(far, 0.0))
     w = far - problem.rows.combine((problem.c - alpha) * problem.y)
     return alpha, w, problem.best_bias(problem.rows.scores(w))
