@@ -526,9 +526,9 @@ MISTAKES = {
     ),
     "sparse rows as npy": Mistake("convert heart.svm new.npy", r"new.npy: X is sparse, .*; save it as .npz"),
     # numbers and options
-    "-C 0": Mistake("train heart.svm -C 0", r"argument -C: '0' is not a number > 0; see"),
-    "-C nan": Mistake("train heart.svm -C nan", r"argument -C: 'nan' is not a number > 0; see"),
-    "-C one": Mistake("train heart.svm -C one", r"argument -C: 'one' is not a number > 0; see"),
+    "-C 0": Mistake("train heart.svm -C 0", r"argument -C/--C: '0' is not a number > 0; see"),
+    "-C nan": Mistake("train heart.svm -C nan", r"argument -C/--C: 'nan' is not a number > 0; see"),
+    "-C one": Mistake("train heart.svm -C one", r"argument -C/--C: 'one' is not a number > 0; see"),
     "-C for demo": Mistake("demo 0", r"argument C: '0' is not a number > 0; see"),
     "--tol 0": Mistake("train heart.svm --tol 0", r"argument --tol: '0' is not a number > 0; see"),
     "--tol -1": Mistake("train heart.svm --tol -1", r"argument --tol: '-1' is not a number > 0; see"),

@@ -70,7 +70,7 @@ UNSEEN = 2e6
 #: α = c is tried at first where, of all its multiples, the best would be this many times as large, as every sixteenth
 #: row suggests, or so many of them: margins at w(c) are well below 1 then.
 AMPLE, EVERY, SAMPLE = 4.0, 16, 512
-#: With a bias, not where the classes' strengths differ by more than this share; of the other, the difference is no matter.
+#: With a bias, not where the classes' strengths differ by more than this share; up to the other they are in balance.
 UNEVEN, NEXT_TO_NOTHING = 0.1, 0.01
 #: The relative gap at which the mean rows of the classes are solved well enough, and the passes that may take.
 PRECISE, AT_MOST = 1e-6, 1000
