@@ -47,9 +47,9 @@ GOALS = (1e-2, 1e-3, 1e-4, 1e-6)
 PATIENCE = 10.0
 #: What a pass of a peer costs at least, per non-zero: bounds the passes it may be asked for.
 NANOSECONDS = 2.0
-TOLERANCES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
-#: Runs of less than this are run again.
+#: Runs of fewer seconds are run again.
 SHORT = 0.3
+TOLERANCES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 PASSES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
