@@ -158,10 +158,11 @@ class Problem:
         vars(other).update(hard=self.hard, live=self.live, upper=self.upper)
         return other
 
-    def of(self, index: NDArray[np.intp]) -> Problem:
-        """The same problem of some of its rows, copied."""
-        rows = Rows(self.rows.X[index], self.rows.threads)
-        return Problem(rows, self.y[index], self.c[index], self.loss, self.fit_intercept, self.penalised)
+    def of(self, index: NDArray[np.intp], c: Floats | None = None) -> Problem:
+        """The same problem of some of its rows, copied, with strengths of their own if they are given."""
+        rows = Rows(self.rows.X[index], self.rows.at_hand)
+        own = self.c[index] if c is None else c
+        return Problem(rows, self.y[index], own, self.loss, self.fit_intercept, self.penalised)
 
     def narrow(self, values: Floats) -> Floats:
         """Values of all rows, cut down to those that count; not copied if all do."""

@@ -11,6 +11,7 @@
 
 #include "../threads.hpp"
 #include "rows.hpp"
+#include "uneven_rows.hpp"
 
 namespace widemargin {
 
@@ -98,6 +99,12 @@ template <class Rows>
     for (Index i = begin; i < end; ++i) out[i] = rows.dot(i, w);
 }
 
+template <class T, class I>
+[[gnu::noinline]] void scores_of_block(const Csr<T, I>& rows, Index begin, Index end, const double* w, double* out) {
+    if (rows.uneven) return sum_uneven_rows(rows, begin, end, [w](Index j, double x) { return w[j] * x; }, out);
+    for (Index i = begin; i < end; ++i) out[i] = rows.dot(i, w);
+}
+
 // Column by column: in F order this reads memory in order.
 template <class T>
 [[gnu::noinline]] void scores_of_block(const Strided<T>& rows, Index begin, Index end, const double* w, double* out) {
@@ -111,6 +118,14 @@ template <class T>
 // out += Σ v[i] xᵢ over begin ≤ i < end.
 template <class Rows>
 [[gnu::noinline]] void combine_block(const Rows& rows, Index begin, Index end, const double* v, double* out) {
+    for (Index i = begin; i < end; ++i)
+        if (v[i] != 0) rows.add(i, v[i], out);
+}
+
+template <class T, class I>
+[[gnu::noinline]] void combine_block(const Csr<T, I>& rows, Index begin, Index end, const double* v, double* out) {
+    if (rows.uneven)
+        return visit_uneven_rows(rows, begin, end, v, [out](Index j, double x, double factor) { out[j] += factor * x; });
     for (Index i = begin; i < end; ++i)
         if (v[i] != 0) rows.add(i, v[i], out);
 }
@@ -145,15 +160,32 @@ void scores(const Rows& rows, const double* w, double* out, int threads) {
 }
 
 template <class Rows>
+[[gnu::noinline]] void square_norms_of_block(const Rows& rows, Index begin, Index end, double* out) {
+    for (Index i = begin; i < end; ++i) out[i] = rows.square(i);
+}
+
+template <class T, class I>
+[[gnu::noinline]] void square_norms_of_block(const Csr<T, I>& rows, Index begin, Index end, double* out) {
+    if (rows.uneven) return sum_uneven_rows(rows, begin, end, [](Index, double x) { return x * x; }, out);
+    for (Index i = begin; i < end; ++i) out[i] = rows.square(i);
+}
+
+template <class Rows>
 void square_norms(const Rows& rows, double* out, int threads) {
-    each_block(rows, threads, [&](Index begin, Index end) {
-        for (Index i = begin; i < end; ++i) out[i] = rows.square(i);
-    });
+    each_block(rows, threads, [&](Index begin, Index end) { square_norms_of_block(rows, begin, end, out); });
 }
 
 // out += Σ v[i] xᵢ² over begin ≤ i < end, component by component.
 template <class Rows>
 [[gnu::noinline]] void combine_squares_of_block(const Rows& rows, Index begin, Index end, const double* v, double* out) {
+    for (Index i = begin; i < end; ++i)
+        if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
+}
+
+template <class T, class I>
+[[gnu::noinline]] void combine_squares_of_block(const Csr<T, I>& rows, Index begin, Index end, const double* v, double* out) {
+    if (rows.uneven)
+        return visit_uneven_rows(rows, begin, end, v, [out](Index j, double x, double factor) { out[j] += factor * x * x; });
     for (Index i = begin; i < end; ++i)
         if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
 }

@@ -136,6 +136,20 @@ struct Strided {
     }
 };
 
+// Whether rows are short on average, and mostly followed by one of another length, as some of them are.
+template <class I>
+bool are_uneven(const I* starts, Index n) {
+    constexpr Index most = 24, sample = 256;
+    const Index pairs = std::min(n - 1, sample);
+    if (pairs < 1 || starts[n] > most * n) return false;
+    Index different = 0;
+    for (Index k = 0; k < pairs; ++k) {
+        const I* const start = starts + (n - 1) * k / pairs;
+        different += start[1] - start[0] != start[2] - start[1];
+    }
+    return 2 * different > pairs;
+}
+
 // Compressed sparse rows with indices of 32 or 64 bits, ascending within a row. Row i is from starts[i] to
 // ends[i].
 template <class T, class I>
@@ -145,6 +159,7 @@ struct Csr {
     const I* starts;
     Index n, d, lines = lines_of<T>(starts[n], n), column_lines = lines_of<I>(starts[n], n);
     const I* ends = starts + 1;
+    bool uneven = are_uneven(starts, n);
 
     [[gnu::always_inline]] double dot(Index i, const double* w) const {
         return sum<double>(i, [&](Index j, double value) { return w[j] * value; });

@@ -42,7 +42,7 @@ class Rows:
                 columns, starts, _ = _checked(X, threads)
             self.core = _core.csr_rows(X.data, columns, starts, X.shape[1])
         self.n, self.d, self.nonzeros = self.core.n, self.core.d, self.core.nonzeros
-        self.threads = _worth(threads, self.nonzeros)
+        self._employ(threads)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -62,8 +62,12 @@ class Rows:
     def with_threads(self, threads: int) -> Rows:
         """The same rows for another number of threads."""
         other = copy(self)
-        other.threads = _worth(threads, self.nonzeros)
+        other._employ(threads)
         return other
+
+    def _employ(self, threads: int) -> None:
+        """Some products take more work than others: `threads` are those for a walk over all numbers."""
+        self.at_hand, self.threads = threads, _worth(threads, self.nonzeros)
 
     def scores(self, w: Floats) -> Floats:
         """Xw."""
@@ -108,12 +112,13 @@ class Rows:
 
     def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
         """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""
-        return _core.gram(self.core, weight, shift, border, self.threads)
+        threads = _worth(self.at_hand, self.nonzeros**2 // self.n)
+        return _core.gram(self.core, weight, shift, border, threads)
 
     def outer(self) -> Floats:
         """XXᵀ."""
         if isinstance(self.X, np.ndarray):
-            columns = Rows(self.X.T, self.threads)
+            columns = Rows(self.X.T, self.at_hand)
             return columns.gram(np.ones(columns.n), None, border=False)
         products = np.empty((self.n, self.n))
         step = max(1, (1 << 22) // self.n)
@@ -133,7 +138,7 @@ class CsrRows(Rows):
     def __init__(self, x: NDArray[Any], columns: NDArray[Any], starts: NDArray[Any], d: int, threads: int = 1) -> None:
         self.arrays, self.core = (x, columns, starts), _core.csr_rows(x, columns, starts, d)
         self.n, self.d, self.nonzeros = self.core.n, d, len(x)
-        self.threads = _worth(threads, self.nonzeros)
+        self._employ(threads)
 
     @cached_property
     def X(self) -> Any:  # noqa: N802  # as in Rows

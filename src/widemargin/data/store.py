@@ -60,7 +60,8 @@ class StoredRows(Rows):
         self.files, self.directory, self.about = files, files.directory, about
         self.n, self.d, self.nonzeros = about["rows"], about["columns"], about["nonzeros"]
         self.dtype = np.dtype(about["dtype"])
-        self.threads, self.sparse = threads, about["sparse"]
+        self.at_hand = self.threads = threads
+        self.sparse = about["sparse"]
         self.verified: set[tuple[int, str]] = set()
         self.in_parts = is_large(self._bytes_at_hand)
 
@@ -174,7 +175,7 @@ class StoredRows(Rows):
     def with_threads(self, threads: int) -> Rows:
         """The same rows for another number of threads."""
         other = copy(self)
-        other.threads = threads
+        other.at_hand = other.threads = threads
         if "_whole" in self.__dict__:
             other._whole = self._whole.with_threads(threads)
         return other

@@ -5,9 +5,7 @@ For tall data (n·d² per step) and for wide data (n³ per step). One linear sys
 - hinge, perceptron and the hard margin: Mehrotra's predictor–corrector on the primal–dual conditions
       w = Σ αᵢyᵢxᵢ,  Σ αᵢyᵢ = 0,  mᵢ = kink + sᵢ − ξᵢ,  αᵢsᵢ = μ,  (cᵢ − αᵢ)ξᵢ = μ,  μ → 0;
   cᵢ = ∞ leaves ξ out. Ferris and Munson 2002; Gertz and Wright 2003.
-- smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal with an exact line search.
-  Keerthi and DeCoste 2005; Chapelle 2007. The curvature of a part of many rows will do: Byrd, Chin, Neveitt and
-  Nocedal 2011. So will that of an earlier step, with corrections, as long as steps gain by it.
+- smooth losses need no barrier: αᵢ = −cᵢφ′(mᵢ), and the step is Newton's on the primal (newton.py).
   Where this comes to rest too early, or takes too many steps, the squared hinge is a hard margin that gives way:
   ξᵢ = αᵢ/(2cᵢ), α has no bound.
 """
@@ -21,37 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.problem import Problem, inner
-from widemargin.solvers.curve import Curve
+from widemargin.solvers.headway import PATIENCE, PRECISE, Headway
 from widemargin.solvers.iterate import Iterate, Start
-from widemargin.solvers.normal_equations import (
-    NormalEquations,
-    Tall,
-    normal_equations,
-    refuse_if_too_large,
-    share_of_rows,
-)
-from widemargin.solvers.secants import Secants
+from widemargin.solvers.newton import newton, start_from_some_rows
+from widemargin.solvers.normal_equations import NormalEquations, Tall, normal_equations, refuse_if_too_large
 
 Floats = NDArray[np.float64]
 
 #: Up to this many multiplications per step, machine precision costs nothing that anyone would notice.
 SMALL = 1e7
-#: The relative gap beyond which rounding decides.
-PRECISE = 1e-13
-#: Steps without progress after which there will be none.
-PATIENCE = 8
 #: Steps of Newton's method after which the squared hinge, whose curvature jumps, is better solved the other way.
 SLOW = 20
-#: Steps that the hard margin may take until it separates the classes.
-FEASIBLE = 100
-#: A factor of Newton's method takes its curvature from four times as many rows after a step shorter than this, or if
-#: more than this share of the gap at the last factor is left.
-SHORT, LITTLE = 0.5, 0.05
 #: Rows on the margin are polished if they are no more than this, nor so many times as many as there are unknowns:
 #: where ties have put more there, α has room to spare, and the matrix would take longer than all steps.
 MOST_POLISHED, TIES = 2000, 10
-#: As long as steps leave no more than this share of the gap, the next goes by the same factor.
-KEEP = 0.3
 #: The strength of the least squares from which a hard margin sets out, over the mean square of the rows.
 FIRST = 30.0
 
@@ -82,31 +63,13 @@ def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start 
         # Rows in parts are read for whatever is computed of them.
         most = SLOW if problem.loss.name == "squared_hinge" else np.inf
         whole = small or len(problem.rows.parts) > 1
+        if start is None and isinstance(system, Tall) and not whole:
+            start = start_from_some_rows(problem, system)
         for iterate in newton(problem, system, tol, start, whole=whole, most=most):
             steps = iterate.iterations
             yield iterate
     if not problem.loss.smooth or problem.hard or problem.loss.name == "squared_hinge":
         yield from _predictor_corrector(problem, system, tol, steps)
-
-
-class _Progress:
-    """The relative gap, and whether waiting for a smaller one is still worth while.
-
-    Far from the optimum the gap may rise while the iterates improve: there, `measure` falling is progress enough.
-    """
-
-    def __init__(self, tol: float) -> None:
-        self.tol, self.best, self.measure, self.waited = tol, np.inf, np.inf, 0
-        self.seen, self.steps = (np.inf, -np.inf), 0
-
-    def ended(self, primal: float, dual: float, measure: float) -> bool:
-        self.seen = primal, dual
-        self.claim = abs(primal - dual) / dual if dual > 0 else np.inf if primal != dual else 0.0
-        self.steps += 1
-        falls = self.claim < 0.9 * self.best or (self.best > 1e-9 and measure < 0.999 * self.measure)
-        self.waited = 0 if falls or (np.isinf(primal) and self.steps < FEASIBLE) else self.waited + 1
-        self.best, self.measure = min(self.best, self.claim), min(self.measure, measure)
-        return self.claim <= self.tol or self.waited > PATIENCE
 
 
 def _dual(problem: Problem, alpha: Floats, implied: Floats, balance: float) -> float:
@@ -115,75 +78,6 @@ def _dual(problem: Problem, alpha: Floats, implied: Floats, balance: float) -> f
         return problem.dual(alpha, implied)
     feasible = problem.feasible(alpha)
     return problem.dual(feasible, problem.weights(feasible))
-
-
-class _Share:
-    """The share of the rows whose curvature will do for a step: a larger one when that was short, or gained little."""
-
-    def __init__(self, problem: Problem, whole: bool) -> None:
-        self.problem, self.whole, self.growth, self.gap = problem, whole, np.inf if whole else 1.0, np.inf
-
-    def after(self, t: float, gap: float, weights: Floats) -> float:
-        if t < SHORT or (self.gap < np.inf and gap > LITTLE * self.gap):
-            self.growth *= 4
-        self.gap = gap
-        return share_of_rows(self.problem, int(np.count_nonzero(weights)), self.growth) if weights.any() else 1.0
-
-
-def newton(
-    problem: Problem, system: NormalEquations, tol: float, start: Start | None, *, whole: bool, most: float
-) -> Iterator[Iterate]:
-    """Newton's method for a smooth loss, by the curvature of the `whole` of the rows or of as many as will do.
-
-    It takes so many steps at most.
-    """
-    y, n, share = problem.y, problem.rows.n, _Share(problem, whole)
-    w, scores = np.zeros(problem.rows.d), np.zeros(n)
-    if start is not None:
-        w = problem.weights(start.alpha) if start.w is None else start.w.copy()
-        scores = problem.rows.scores(w)
-    b = problem.best_bias(scores, 0.0 if start is None else start.b)
-    curve, progress, iteration, t = Curve(problem, y * (scores + b)), _Progress(tol), 0, 1.0
-    # A factor is worth keeping where it costs more than a step: not that of dense rows, whose products come in panels,
-    # nor where the curvature jumps, and is exact once all rows are on their side.
-    keeps = isinstance(system, Tall) and system.sparse and not share.whole and np.isfinite(problem.loss.upper)
-    secants: Secants | None = None
-    before, step, last = np.zeros(0), np.zeros(0), np.inf
-    while True:
-        iteration += 1
-        implied, balance = problem.weights(curve.alpha), inner(curve.alpha, y) if problem.fit_intercept else 0.0
-        primal = inner(w, w) / 2 + curve.sums.loss
-        # At α = −cφ′(m) Fenchel and Young's inequality is an equality; an α out of balance is next to a feasible one.
-        dual = curve.sums.loss + curve.sums.held - inner(implied, implied) / 2 - abs(b * balance)
-        ended = progress.ended(primal, dual, primal)
-        # Where nothing more can be gained, what there is wants to be looked at.
-        claim = np.inf if not ended else progress.claim if progress.waited <= PATIENCE else 0.0
-        yield Iterate(w, b, curve.alpha, *progress.seen, claim, n, iteration)
-        if ended:
-            if progress.waited > PATIENCE or progress.best <= PRECISE:
-                return
-            progress.tol /= 10  # the feasible point was not next to it
-        if iteration >= most:
-            return
-        slope = np.append(w - implied, -balance)
-        falls, last = progress.claim < KEEP * last, progress.claim
-        if falls and secants is not None:
-            secants.add(step, slope - before)
-        else:
-            part = share.after(t, last, curve.weights)
-            if part < 1 and isinstance(system, Tall):
-                system.weigh_some(curve.weights.copy(), part)
-            else:
-                system.weigh(curve.weights.copy())
-            if isinstance(system, Tall) and keeps:
-                secants = Secants(system)
-        if secants is not None:
-            dw, db, dm = secants.newton_step(slope)
-        else:
-            dw, db, dm = system.newton_step(w - implied, balance)
-        t = curve.search(dm, inner(w, dw), inner(dw, dw))
-        before, step = slope, t * np.append(dw, db)
-        w, b = w + t * dw, b + t * db
 
 
 @dataclass
@@ -223,7 +117,7 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float, 
     """Mehrotra's method, counting on from the steps that were `done` before."""
     y, n = problem.narrow(problem.y), problem.rows.n
     pairs, give = len(y) * (1 if _is_unbounded(problem) else 2), _give(problem)
-    at, progress, iteration = _start(problem, system), _Progress(tol), done
+    at, headway, iteration = _start(problem, system), Headway(tol), done
     best = at
     while True:
         iteration += 1
@@ -231,21 +125,21 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float, 
         implied, balance = problem.weights(alpha), inner(at.alpha, y) if problem.fit_intercept else 0.0
         mu = at.products() / pairs
         primal = problem.primal(at.w, problem.widen(at.m))
-        ended = progress.ended(primal, _dual(problem, alpha, implied, balance), mu)
+        ended = headway.ended(primal, _dual(problem, alpha, implied, balance), mu)
         if tol > PRECISE:  # one point is enough, and saves memory: only at the limit of precision do they get worse
             best = at
-        elif progress.claim <= progress.best:
+        elif headway.claim <= headway.best:
             best = replace(at, **{name: getattr(at, name).copy() for name in ("alpha", "room", "s", "xi", "m")})
         if ended:
-            yield _snapped(problem, best, progress, iteration)
-            if progress.waited > PATIENCE or progress.best <= PRECISE:
+            yield _snapped(problem, best, headway, iteration)
+            if headway.waited > PATIENCE or headway.best <= PRECISE:
                 alpha = problem.widen(best.alpha)
-                yield Iterate(best.w, best.b, alpha, *progress.seen, 0.0, n, iteration)
+                yield Iterate(best.w, best.b, alpha, *headway.seen, 0.0, n, iteration)
                 return
-            progress.tol /= 10  # snapping α cost too much: it costs less nearer to the optimum
+            headway.tol /= 10  # snapping α cost too much: it costs less nearer to the optimum
         else:
             hopeless = problem.hard and iteration % 8 == 0 and problem.hulls_seem_to_meet(alpha, implied)
-            yield Iterate(at.w, at.b, alpha, *progress.seen, np.inf, n, iteration, inseparable=hopeless)
+            yield Iterate(at.w, at.b, alpha, *headway.seen, np.inf, n, iteration, inseparable=hopeless)
 
         # A row whose α has reached its bound weighs nothing; a step that is no number is not taken.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -257,8 +151,8 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float, 
         del step
         step = _step(problem, system, at, residual, low, high)
         if not step.finite():  # the system has lost its last digits: no way on from here
-            yield _snapped(problem, best, progress, iteration)
-            yield Iterate(best.w, best.b, problem.widen(best.alpha), *progress.seen, progress.best, n, iteration)
+            yield _snapped(problem, best, headway, iteration)
+            yield Iterate(best.w, best.b, problem.widen(best.alpha), *headway.seen, headway.best, n, iteration)
             return
         at.move(min(1.0, 0.995 * _longest(at, step)), step)
         del step, low, high
@@ -330,7 +224,7 @@ def _start(problem: Problem, system: NormalEquations) -> _Point:
     return _Point(w, b, c * xi / (s + xi), c * s / (s + xi), s, xi, m)
 
 
-def _snapped(problem: Problem, at: _Point, progress: _Progress, iteration: int) -> Iterate:
+def _snapped(problem: Problem, at: _Point, headway: Headway, iteration: int) -> Iterate:
     """The iterate with α exactly 0 or c where complementarity says so and, on small problems, the rest exact too."""
     c = problem.narrow(problem.c)
     unbounded = _is_unbounded(problem)
@@ -338,12 +232,12 @@ def _snapped(problem: Problem, at: _Point, progress: _Progress, iteration: int) 
     at_zero = at.alpha / scale < at.s
     at_bound = np.zeros_like(at_zero) if unbounded else at.room / scale < at.xi
     alpha = np.where(at_zero, 0.0, np.where(at_bound, c, at.alpha))
-    w, b, claim = at.w, at.b, progress.best
-    exact = progress.tol <= PRECISE and (problem.hard or not problem.loss.smooth)
+    w, b, claim = at.w, at.b, headway.best
+    exact = headway.tol <= PRECISE and (problem.hard or not problem.loss.smooth)
     polished = _polished(problem, at, alpha, ~at_zero & ~at_bound) if exact else None
     if polished is not None:
         (w, b, alpha), claim = polished, 0.0
-    return Iterate(w, b, problem.widen(alpha), *progress.seen, claim, problem.rows.n, iteration)
+    return Iterate(w, b, problem.widen(alpha), *headway.seen, claim, problem.rows.n, iteration)
 
 
 def _polished(

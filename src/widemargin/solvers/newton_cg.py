@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.problem import Problem, inner
-from widemargin.solvers.interior_point import newton
 from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.newton import newton
 from widemargin.solvers.normal_equations import ByColumns
 
 Floats = NDArray[np.float64]

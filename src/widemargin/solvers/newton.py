@@ -1,0 +1,135 @@
+"""Newton's method for smooth losses, with an exact line search: αᵢ = −cᵢφ′(mᵢ), and the step is that of the primal.
+
+Keerthi and DeCoste 2005; Chapelle 2007. The curvature of a part of many rows will do: Byrd, Chin, Neveitt and Nocedal
+2011. So will that of an earlier step, with corrections, as long as steps gain by it. And far from the optimum, a part of
+the rows will do for the whole problem: Mokhtari, Daneshmand, Lucchi, Hofmann and Ribeiro 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.problem import Problem, inner
+from widemargin.solvers.curve import Curve
+from widemargin.solvers.headway import PATIENCE, PRECISE, Headway
+from widemargin.solvers.iterate import Iterate, Start
+from widemargin.solvers.normal_equations import NormalEquations, Tall, share_of_rows
+from widemargin.solvers.secants import Secants
+
+Floats = NDArray[np.float64]
+
+#: A factor of Newton's method takes its curvature from four times as many rows after a step shorter than this, or if
+#: more than this share of the gap at the last factor is left.
+SHORT, LITTLE = 0.5, 0.05
+#: As long as steps leave no more than this share of the gap, the next goes by the same factor.
+KEEP = 0.3
+#: A start comes from so many rows per unknown, and from this share of them at least, if they are no more than that one.
+PER_UNKNOWN, LEAST, MOST = 20, 1 / 16, 1 / 8
+#: The relative gap of these rows at which they have told what they know, and the steps that they may take.
+ROUGH, STEPS = 0.1, 10
+
+
+class _Share:
+    """The share of the rows whose curvature will do for a step: a larger one when that was short, or gained little."""
+
+    def __init__(self, problem: Problem, whole: bool) -> None:
+        self.problem, self.whole, self.growth, self.gap = problem, whole, np.inf if whole else 1.0, np.inf
+
+    def after(self, t: float, gap: float, weights: Floats) -> float:
+        if t < SHORT or (self.gap < np.inf and gap > LITTLE * self.gap):
+            self.growth *= 4
+        self.gap = gap
+        return share_of_rows(self.problem, int(np.count_nonzero(weights)), self.growth) if weights.any() else 1.0
+
+
+def _jumps(problem: Problem) -> bool:
+    """Whether the curvature does, and is exact once all rows are on their side."""
+    return not np.isfinite(problem.loss.upper)
+
+
+def _begin(problem: Problem, start: Start | None) -> tuple[Floats, float, Curve]:
+    """The w, the b and the margins of a start, or those of nothing if they are better."""
+    nothing = float(problem.c.sum()) * float(problem.loss.value(np.zeros(1))[0])
+    if start is not None:
+        w = problem.weights(start.alpha) if start.w is None else start.w.copy()
+        scores = problem.rows.scores(w)
+        b = problem.best_bias(scores, start.b)
+        curve = Curve(problem, problem.y * (scores + b))
+        if inner(w, w) / 2 + curve.sums.loss <= nothing:
+            return w, b, curve
+    b = problem.bias_of_nothing
+    return np.zeros(problem.rows.d), b, Curve(problem, problem.y * b)
+
+
+def start_from_some_rows(problem: Problem, system: Tall) -> Start | None:
+    """Roughly the optimum of rows drawn from each class in proportion to their strength, half of them from either.
+
+    None where so few tell nothing, or where a step by all rows costs not much more than one by these: that of sparse
+    rows and a curvature that jumps takes its matrix from the step before.
+    """
+    rows, y, c = problem.rows, problem.y, problem.c
+    wanted = max(PER_UNKNOWN * (rows.d + 1), LEAST * rows.n)
+    ahead, behind = float(c[y > 0].sum()), float(c[y < 0].sum())
+    if wanted > MOST * rows.n or not min(ahead, behind) > 0 or (system.sparse and _jumps(problem)):
+        return None
+    unit = np.where(y > 0, ahead, behind) * (2 / wanted)  # the strength that one of the rows drawn stands for
+    drawn = np.flatnonzero(system.draws * unit < c)
+    some = problem.of(drawn, np.maximum(c[drawn], unit[drawn]))
+    for last in newton(some, Tall(some, system.seed), ROUGH, None, whole=False, most=STEPS):
+        if last.claim <= ROUGH:
+            break
+    return Start(np.zeros(0), last.b, last.w)
+
+
+def newton(
+    problem: Problem, system: NormalEquations, tol: float, start: Start | None, *, whole: bool, most: float
+) -> Iterator[Iterate]:
+    """Newton's method for a smooth loss, by the curvature of the `whole` of the rows or of as many as will do.
+
+    It takes so many steps at most.
+    """
+    y, n, share = problem.y, problem.rows.n, _Share(problem, whole)
+    w, b, curve = _begin(problem, start)
+    headway, iteration, t = Headway(tol), 0, 1.0
+    # A factor is worth keeping where it costs more than a step: not that of dense rows, whose products come in panels.
+    keeps = isinstance(system, Tall) and system.sparse and not share.whole and not _jumps(problem)
+    secants: Secants | None = None
+    before, step, last = np.zeros(0), np.zeros(0), np.inf
+    while True:
+        iteration += 1
+        implied, balance = problem.weights(curve.alpha), inner(curve.alpha, y) if problem.fit_intercept else 0.0
+        primal = inner(w, w) / 2 + curve.sums.loss
+        # At α = −cφ′(m) Fenchel and Young's inequality is an equality; an α out of balance is next to a feasible one.
+        dual = curve.sums.loss + curve.sums.held - inner(implied, implied) / 2 - abs(b * balance)
+        ended = headway.ended(primal, dual, primal)
+        # Where nothing more can be gained, what there is wants to be looked at.
+        claim = np.inf if not ended else headway.claim if headway.waited <= PATIENCE else 0.0
+        yield Iterate(w, b, curve.alpha, *headway.seen, claim, n, iteration)
+        if ended:
+            if headway.waited > PATIENCE or headway.best <= PRECISE:
+                return
+            headway.tol /= 10  # the feasible point was not next to it
+        if iteration >= most:
+            return
+        slope = np.append(w - implied, -balance)
+        falls, last = headway.claim < KEEP * last, headway.claim
+        if falls and secants is not None:
+            secants.add(step, slope - before)
+        else:
+            part = share.after(t, last, curve.weights)
+            if part < 1 and isinstance(system, Tall):
+                system.weigh_some(curve.weights.copy(), part)
+            else:
+                system.weigh(curve.weights.copy())
+            if isinstance(system, Tall) and keeps:
+                secants = Secants(system)
+        if secants is not None:
+            dw, db, dm = secants.newton_step(slope)
+        else:
+            dw, db, dm = system.newton_step(w - implied, balance)
+        t = curve.search(dm, inner(w, dw), inner(dw, dw))
+        before, step = slope, t * np.append(dw, db)
+        w, b = w + t * dw, b + t * db
