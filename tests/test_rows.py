@@ -6,6 +6,12 @@ from numpy.testing import assert_allclose
 from widemargin.data import Rows
 
 
+def employ(rows, threads):
+    """Puts so many threads to work, even for a few numbers."""
+    rows.threads = rows.threads_for_pairs = threads
+    return rows
+
+
 def storages(X):
     """Every storage of the same matrix that training accepts without a copy."""
     X64 = X.astype(np.float32).astype(np.float64)  # so that both precisions hold the same numbers
@@ -44,8 +50,7 @@ def test_products_equal_numpy(matrix):
     w, v = rng.standard_normal(matrix.shape[1]), rng.standard_normal(matrix.shape[0])
     plain = next(storages(matrix))
     for X in storages(matrix):
-        rows = Rows(X)
-        rows.threads = 2  # for so few numbers it would not start a thread
+        rows = employ(Rows(X), 2)
         assert (rows.n, rows.d) == matrix.shape
         assert_allclose(rows.scores(w), plain @ w, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.combine(v), plain.T @ v, rtol=1e-12, atol=1e-12)
@@ -69,8 +74,7 @@ def test_gram_equals_numpy(matrix, border, shifted):
     Z = plain - (0 if shift is None else shift)
     Z = np.hstack([Z, np.ones((len(Z), 1))]) if border else Z
     for X in storages(matrix):
-        rows = Rows(X)
-        rows.threads = 2
+        rows = employ(Rows(X), 2)
         assert_allclose(rows.gram(weight, shift, border), (Z.T * weight) @ Z, rtol=1e-11, atol=1e-11)
 
 
@@ -80,9 +84,7 @@ def test_bits_do_not_depend_on_threads(density):
     X = sp.random_array((20_000, 90), density=density, format="csr", rng=np.random.default_rng(3))
     rng = np.random.default_rng(4)
     w, v, weight = rng.standard_normal(90), rng.standard_normal(20_000), rng.random(20_000)
-    one, *others = [Rows(X) for _ in range(3)]
-    for other, threads in zip((one, *others), (1, 2, 5), strict=True):
-        other.threads = threads
+    one, *others = [employ(Rows(X), threads) for threads in (1, 2, 5)]
     for other in others:
         assert np.array_equal(one.scores(w), other.scores(w))
         assert np.array_equal(one.combine(v), other.combine(v))
@@ -100,14 +102,45 @@ def test_gram_of_many_columns(n, share):
     X, weight = rng.standard_normal((n, 600)), rng.random(n) * (rng.random(n) < share)
 
     def gram(threads):
-        rows = Rows(X)
-        rows.threads = threads  # even for so few numbers
-        return rows.gram(weight, X[0], True)
+        return employ(Rows(X), threads).gram(weight, X[0], True)
 
     one, *others = map(gram, (1, 2, 5))
     Z = np.hstack([X - X[0], np.ones((n, 1))])
     assert_allclose(one, (Z.T * weight) @ Z, rtol=1e-11, atol=1e-11)
     assert all(np.array_equal(one, other) for other in others)
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def uneven(request):
+    """Rows of 0 to 2,500 numbers, short ones for the most part, nearly each of another length than the one before."""
+    rng = np.random.default_rng(7)
+    lengths = np.where(rng.random(3000) < 0.9, rng.integers(0, 20, 3000), rng.integers(20, 60, 3000))
+    lengths[[5, 1000, 2999]] = 1025, 2500, 1024
+    lengths[1100:1200] = 33
+    columns = [np.sort(rng.choice(2500, length, replace=False)) for length in lengths]
+    starts, values = np.append(0, np.cumsum(lengths)), rng.standard_normal(lengths.sum())
+    return sp.csr_array((values.astype(request.param), np.concatenate(columns), starts), shape=(3000, 2500))
+
+
+def test_products_of_uneven_rows(uneven):
+    """Xw, Xᵀv and Σ vx² equal NumPy's, whether many v are 0 or none."""
+    X, rng = uneven.astype(np.float64), np.random.default_rng(8)
+    w, v = rng.standard_normal(2500), rng.standard_normal(3000)
+    v[400:900] *= rng.random(500) < 0.1
+    rows = employ(Rows(uneven), 2)
+    assert_allclose(rows.scores(w), X @ w, rtol=1e-12, atol=1e-12)
+    assert_allclose(rows.combine(v), X.T @ v, rtol=1e-12, atol=1e-12)
+    assert_allclose(rows.combine_squares(v), X.power(2).T @ v, rtol=1e-12, atol=1e-12)
+    for threads in (1, 5):
+        other = employ(Rows(uneven), threads)
+        assert np.array_equal(other.combine(v), rows.combine(v))
+
+
+def test_the_score_of_an_uneven_row_does_not_depend_on_others(uneven):
+    """The same bits for the same row, wherever it stands and whatever stands beside it."""
+    rng = np.random.default_rng(9)
+    w, order = rng.standard_normal(2500), rng.permutation(3000)
+    assert np.array_equal(Rows(uneven[order]).scores(w), Rows(uneven).scores(w)[order])
 
 
 def test_what_a_matrix_remembers_of_itself_is_not_trusted():

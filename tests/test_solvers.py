@@ -283,7 +283,12 @@ def test_newton_with_the_curvature_of_some_rows(loss, C, monkeypatch):
     problem, used = make_problem(X, y, C, loss), []
     gram = Tall._gram
     monkeypatch.setattr(sys.modules["widemargin.solvers.interior_point"], "SMALL", 0)
-    monkeypatch.setattr(Tall, "_gram", lambda self, weights: used.append((weights > 0).mean()) or gram(self, weights))
+
+    def noted(self, weights):
+        used.append((weights > 0).sum() / len(y))
+        return gram(self, weights)
+
+    monkeypatch.setattr(Tall, "_gram", noted)
     some = fit(problem, solver="interior_point", tol=1e-6)
     assert np.median(used) < 0.2
     monkeypatch.setattr(sys.modules["widemargin.solvers.normal_equations"], "LEAST", 1.0)

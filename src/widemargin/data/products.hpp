@@ -92,6 +92,16 @@ Order check_order(const Csr<T, I>& rows, Index nonzeros, int threads) {
     return all;
 }
 
+// A walk brings rows closer that come so much later: as long as there are any, and unless they are so short that the machine's
+// own prefetcher keeps up with their two arrays.
+inline constexpr Index rows_ahead = 8;
+
+template <class T, class I>
+Index fetches_until(const Csr<T, I>& rows) {
+    constexpr Index not_short = 32;
+    return rows.starts[rows.n] >= not_short * rows.n ? rows.n - rows_ahead : 0;
+}
+
 // out[i] = w·xᵢ for begin ≤ i < end.
 // Blocks are functions of their own: inlined into the threads' bodies, their loops would run out of registers.
 template <class Rows>
@@ -101,8 +111,11 @@ template <class Rows>
 
 template <class T, class I>
 [[gnu::noinline]] void scores_of_block(const Csr<T, I>& rows, Index begin, Index end, const double* w, double* out) {
-    if (rows.uneven) return sum_uneven_rows(rows, begin, end, [w](Index j, double x) { return w[j] * x; }, out);
-    for (Index i = begin; i < end; ++i) out[i] = rows.dot(i, w);
+    if (rows.uneven) return scores_of_uneven_rows(rows, begin, end, w, out);
+    for (Index i = begin, until = fetches_until(rows); i < end; ++i) {
+        if (i < until) rows.fetch(i + rows_ahead);
+        out[i] = rows.dot(i, w);
+    }
 }
 
 // Column by column: in F order this reads memory in order.
@@ -126,8 +139,11 @@ template <class T, class I>
 [[gnu::noinline]] void combine_block(const Csr<T, I>& rows, Index begin, Index end, const double* v, double* out) {
     if (rows.uneven)
         return visit_uneven_rows(rows, begin, end, v, [out](Index j, double x, double factor) { out[j] += factor * x; });
-    for (Index i = begin; i < end; ++i)
-        if (v[i] != 0) rows.add(i, v[i], out);
+    for (Index i = begin, until = fetches_until(rows); i < end; ++i) {
+        if (v[i] == 0) continue;
+        if (i < until && v[i + rows_ahead] != 0) rows.fetch(i + rows_ahead);
+        rows.add(i, v[i], out);
+    }
 }
 
 template <class T>
@@ -160,19 +176,10 @@ void scores(const Rows& rows, const double* w, double* out, int threads) {
 }
 
 template <class Rows>
-[[gnu::noinline]] void square_norms_of_block(const Rows& rows, Index begin, Index end, double* out) {
-    for (Index i = begin; i < end; ++i) out[i] = rows.square(i);
-}
-
-template <class T, class I>
-[[gnu::noinline]] void square_norms_of_block(const Csr<T, I>& rows, Index begin, Index end, double* out) {
-    if (rows.uneven) return sum_uneven_rows(rows, begin, end, [](Index, double x) { return x * x; }, out);
-    for (Index i = begin; i < end; ++i) out[i] = rows.square(i);
-}
-
-template <class Rows>
 void square_norms(const Rows& rows, double* out, int threads) {
-    each_block(rows, threads, [&](Index begin, Index end) { square_norms_of_block(rows, begin, end, out); });
+    each_block(rows, threads, [&](Index begin, Index end) {
+        for (Index i = begin; i < end; ++i) out[i] = rows.square(i);
+    });
 }
 
 // out += Σ v[i] xᵢ² over begin ≤ i < end, component by component.

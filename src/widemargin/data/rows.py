@@ -66,8 +66,9 @@ class Rows:
         return other
 
     def _employ(self, threads: int) -> None:
-        """Some products take more work than others: `threads` are those for a walk over all numbers."""
+        """So many are `at_hand`: `threads` of them for a walk over all numbers, others for products of all pairs."""
         self.at_hand, self.threads = threads, _worth(threads, self.nonzeros)
+        self.threads_for_pairs = _worth(threads, self.nonzeros**2 // max(self.n, 1))
 
     def scores(self, w: Floats) -> Floats:
         """Xw."""
@@ -112,8 +113,7 @@ class Rows:
 
     def gram(self, weight: Floats, shift: Floats | None, border: bool) -> Floats:
         """Σ weightᵢ zᵢzᵢᵀ with zᵢ = xᵢ − shift and, with a border, a last component 1."""
-        threads = _worth(self.at_hand, self.nonzeros**2 // self.n)
-        return _core.gram(self.core, weight, shift, border, threads)
+        return _core.gram(self.core, weight, shift, border, self.threads_for_pairs)
 
     def outer(self) -> Floats:
         """XXᵀ."""

@@ -1,7 +1,8 @@
 // UNEVEN ROWS: walks over compressed rows that are short and all of different lengths.
 //
 // A loop over each row in turn is mispredicted wherever one ends, which takes longer than the row. So one loop goes through the
-// numbers of several rows, another through these rows as if all were of the same length: that of a short one.
+// numbers of several rows, another through these rows as if all were of the same length: that of a short one. Norms are not
+// for it: they are kept in files, and must not depend on what other rows are like.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +27,10 @@ template <class T, class I, class Together, class Alone>
     }
 }
 
-// out[i] = Σ term(column, x) over row i, begin ≤ i < end.
-template <class T, class I, class Term>
-[[gnu::always_inline]] inline void sum_uneven_rows(const Csr<T, I>& rows, Index begin, Index end, Term term, double* out) {
+// out[i] = w·xᵢ for begin ≤ i < end; each depends on its own row alone.
+template <class T, class I>
+[[gnu::always_inline]] inline void scores_of_uneven_rows(const Csr<T, I>& rows, Index begin, Index end, const double* w,
+                                                         double* out) {
     using Bits = std::int64_t __attribute__((vector_size(sizeof(Four)), aligned(8)));
     static constexpr auto kept = [] {  // all bits of the first half, none of the second
         std::array<std::int64_t, 2 * short_row> bits{};
@@ -39,7 +41,7 @@ template <class T, class I, class Term>
     const auto together = [&](Index first, Index last, Index numbers) __attribute__((always_inline)) {
         const Index from = rows.starts[first];
         for (Index k = 0; k < numbers; ++k)
-            terms[static_cast<std::size_t>(k)] = term(rows.columns[from + k], static_cast<double>(rows.x[from + k]));
+            terms[static_cast<std::size_t>(k)] = w[rows.columns[from + k]] * static_cast<double>(rows.x[from + k]);
         for (Index i = first; i < last; ++i) {
             const double* const own = terms.data() + (rows.starts[i] - from);
             const Index length = rows.starts[i + 1] - rows.starts[i];
@@ -56,7 +58,7 @@ template <class T, class I, class Term>
             out[i] = (all[0] + all[1]) + (all[2] + all[3]);
         }
     };
-    several_at_once(rows, begin, end, together, [&](Index i) { out[i] = rows.template sum<double>(i, term); });
+    several_at_once(rows, begin, end, together, [&](Index i) { out[i] = rows.dot(i, w); });
 }
 
 // Calls visit(column, x, v[i]) for every number of the rows i, begin ≤ i < end; those with v = 0 may be left out.

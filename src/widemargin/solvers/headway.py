@@ -23,6 +23,7 @@ class Headway:
         self.seen, self.steps = (np.inf, -np.inf), 0
 
     def ended(self, primal: float, dual: float, measure: float) -> bool:
+        """Whether there is nothing left to wait for; `claim` is the relative gap then, as always."""
         self.seen = primal, dual
         self.claim = abs(primal - dual) / dual if dual > 0 else np.inf if primal != dual else 0.0
         self.steps += 1

@@ -1,8 +1,8 @@
 """Newton's method for smooth losses, with an exact line search: αᵢ = −cᵢφ′(mᵢ), and the step is that of the primal.
 
 Keerthi and DeCoste 2005; Chapelle 2007. The curvature of a part of many rows will do: Byrd, Chin, Neveitt and Nocedal
-2011. So will that of an earlier step, with corrections, as long as steps gain by it. And far from the optimum, a part of
-the rows will do for the whole problem: Mokhtari, Daneshmand, Lucchi, Hofmann and Ribeiro 2016.
+2011. So will that of an earlier step, with corrections, as long as steps gain by it. And far from the optimum, a part
+of the rows will do for all of the problem: Mokhtari, Daneshmand, Lucchi, Hofmann and Ribeiro 2016.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ KEEP = 0.3
 PER_UNKNOWN, LEAST, MOST = 20, 1 / 16, 1 / 8
 #: The relative gap of these rows at which they have told what they know, and the steps that they may take.
 ROUGH, STEPS = 0.1, 10
+#: How often rows that are too heavy to be drawn are left out of the count, each time those of a smaller weight.
+MOST_HEAVY = 40
 
 
 class _Share:
@@ -65,23 +67,42 @@ def _begin(problem: Problem, start: Start | None) -> tuple[Floats, float, Curve]
 
 
 def start_from_some_rows(problem: Problem, system: Tall) -> Start | None:
-    """Roughly the optimum of rows drawn from each class in proportion to their strength, half of them from either.
+    """Roughly the optimum of some of the rows.
 
     None where so few tell nothing, or where a step by all rows costs not much more than one by these: that of sparse
     rows and a curvature that jumps takes its matrix from the step before.
     """
-    rows, y, c = problem.rows, problem.y, problem.c
+    rows, y = problem.rows, problem.y
     wanted = max(PER_UNKNOWN * (rows.d + 1), LEAST * rows.n)
-    ahead, behind = float(c[y > 0].sum()), float(c[y < 0].sum())
-    if wanted > MOST * rows.n or not min(ahead, behind) > 0 or (system.sparse and _jumps(problem)):
+    both = min(float(problem.c[y > 0].sum()), float(problem.c[y < 0].sum())) > 0
+    if wanted > MOST * rows.n or not both or (system.sparse and _jumps(problem)):
         return None
-    unit = np.where(y > 0, ahead, behind) * (2 / wanted)  # the strength that one of the rows drawn stands for
-    drawn = np.flatnonzero(system.draws * unit < c)
-    some = problem.of(drawn, np.maximum(c[drawn], unit[drawn]))
-    for last in newton(some, Tall(some, system.seed), ROUGH, None, whole=False, most=STEPS):
-        if last.claim <= ROUGH:
-            break
+    some = some_rows(problem, wanted, system.draws)
+    steps = newton(some, Tall(some, system.seed), ROUGH, None, whole=False, most=STEPS)
+    last = next(one for one in steps if one.claim <= ROUGH or one.iterations == STEPS)
     return Start(np.zeros(0), last.b, last.w)
+
+
+def some_rows(problem: Problem, wanted: float, draws: Floats) -> Problem:
+    """A problem of about so many rows that stands for all: half of them from either class, by their strength.
+
+    `draws` has a number between 0 and 1 for each row.
+    """
+    y, c = problem.y, problem.c
+    unit = np.where(y > 0, _unit(c[y > 0], wanted / 2), _unit(c[y < 0], wanted / 2))
+    drawn = np.flatnonzero(draws * unit < c)
+    return problem.of(drawn, np.maximum(c[drawn], unit[drawn]))
+
+
+def _unit(c: Floats, wanted: float) -> float:
+    """The strength that one of the rows drawn stands for; those that have more are there anyway."""
+    unit = float(c.sum()) / wanted
+    for _ in range(MOST_HEAVY):
+        count = float(np.minimum(c / unit, 1.0).sum())
+        if count > 0.9 * wanted:
+            break
+        unit *= count / wanted
+    return unit
 
 
 def newton(

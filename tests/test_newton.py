@@ -1,0 +1,91 @@
+"""Newton's method for smooth losses: where it begins."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from oracles import make_problem, noisy
+from widemargin.solvers import Start
+from widemargin.solvers.normal_equations import Tall
+from widemargin.training import fit
+
+module = importlib.import_module("widemargin.solvers.newton")
+
+
+def tall(loss, fit_intercept, storage=np.asarray):
+    """Many rows of few columns, one in five of them in the first class, with strengths of 0 and of a thousand."""
+    X, y = noisy(30_000, 8)
+    rng = np.random.default_rng(1)
+    keep = (y > 0) | (rng.random(30_000) < 0.2)
+    X, y = X[keep] + 1, y[keep]
+    c = rng.random(len(y))
+    c[:50], c[50:60] = 0.0, 1000.0
+    return make_problem(storage(X), y, c, loss, fit_intercept)
+
+
+def primal(problem, w, b):
+    """The objective there."""
+    return problem.primal(w, problem.margins(w, b))
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared"])
+def test_some_rows_know_the_optimum_of_all_within_some_hundredths(loss, fit_intercept, storage):
+    """The optimum by coordinate descent or in closed form, which know nothing of such a start."""
+    problem = tall(loss, fit_intercept, storage)
+    start = module.start_from_some_rows(problem, Tall(problem))
+    other = "least_squares" if loss == "squared" else "dual_cd"
+    best = fit(problem, solver=other, tol=1e-6).certificate.primal
+    assert primal(problem, start.w, start.b) < 1.05 * best
+    assert best < primal(problem, start.w, start.b)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_the_optimum_does_not_depend_on_the_start(loss, fit_intercept, monkeypatch):
+    """With and without one, the same objective; only what they begin with differs."""
+    problem = tall(loss, fit_intercept)
+    monkeypatch.setattr(importlib.import_module("widemargin.solvers.interior_point"), "SMALL", 0)
+    found = fit(problem, solver="interior_point", tol=1e-8)
+    monkeypatch.setattr(module, "MOST", 0)
+    plain = fit(problem, solver="interior_point", tol=1e-8)
+    assert found.certificate.relative_gap <= 1e-8
+    assert found.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-8)
+    assert found.history[0].primal < plain.history[0].primal
+
+
+def test_rows_are_drawn_from_each_class_and_stand_for_all():
+    """As many of the rare class as of the other, the heavy ones anyway; their strengths add up to those of all."""
+    problem = tall("logistic", True)
+    some = module.some_rows(problem, 2000, Tall(problem).draws)
+    assert (some.c == 1000).sum() == (problem.c == 1000).sum()
+    assert (some.c > 0).all()
+    for sign in (-1, 1):
+        assert (some.y == sign).sum() == pytest.approx(1000, rel=0.1)
+        assert some.c[some.y == sign].sum() == pytest.approx(problem.c[problem.y == sign].sum(), rel=0.1)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e9])
+def test_a_start_that_is_worse_than_nothing_is_none(far):
+    """Then it begins at w = 0, whose objective is known: log 2 per row."""
+    problem = make_problem(*noisy(500, 5), 1.0, "logistic", fit_intercept=False)
+    start = Start(np.zeros(0), 0.0, np.full(5, far))
+    first = next(module.newton(problem, Tall(problem), 1e-6, start, whole=True, most=1))
+    assert first.primal == pytest.approx(500 * np.log(2), rel=1e-12)
+    assert not first.w.any()
+
+
+def test_where_some_rows_are_no_start():
+    """Too few rows for the columns, one class alone, sparse rows whose matrix is taken from the step before."""
+    X, y = noisy(30_000, 8)
+    for problem in (
+        make_problem(X[:800], y[:800], 1.0, "logistic"),
+        make_problem(X, np.ones(30_000), 1.0, "logistic"),
+        make_problem(sp.csr_array(np.where(X > 1.5, X, 0.0)), y, 1.0, "squared_hinge"),
+    ):
+        assert module.start_from_some_rows(problem, Tall(problem)) is None
