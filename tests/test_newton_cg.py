@@ -91,7 +91,7 @@ def test_it_gives_way_where_it_gets_nowhere(factor, monkeypatch):
     monkeypatch.setattr(chooser, "MOST_PRODUCTS", 1)
     monkeypatch.setattr(chooser, "LARGEST_SYSTEM", 5000 if factor else 0)
     monkeypatch.setattr(chooser, "_is_solved_at_once", lambda problem: False)
-    monkeypatch.setattr(chooser, "_cost_of_second_order", lambda problem: 4 * chooser._cost_of_newton_cg(problem))
+    monkeypatch.setattr(chooser, "_cost_of_second_order", lambda problem: 10 * chooser._cost_of_newton_cg(problem))
     problem = make_problem(*counts(4000, 500), 1000.0, "logistic")
     whole = fit(problem, tol=1e-7)
     found, stages = stages_of(problem, 1e-7)

@@ -44,8 +44,9 @@ FIRST = 2
 STIFF, QUICK = 1.5e4, 100
 #: The relative gap from which on coordinate descent's point is a better start than none.
 NEAR = 1.0
-#: Products with the curvature that Newton's method takes where nothing stands in its way; it is given up at so many.
-PRODUCTS, MOST_PRODUCTS = 150, 600
+#: Products with the curvature that Newton's method takes where nothing stands in its way. It is given up at so many, or
+#: where it has cost so many times what descent seemed to have left, which it seldom tells in full.
+PRODUCTS, MOST_PRODUCTS, GENEROUS = 60, 600, 6
 #: Where no matrix would do instead, it takes as many as it likes once descent has cost so many times what it should.
 LATE = 10
 
@@ -113,6 +114,8 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             else:
                 return
         steps, last = 0, None
+        if method is newton_cg:
+            method = partial(newton_cg, products=_products(problem, at.trace, tol))
         for last in method(problem, tol=tol, seed=seed, start=at.reached):
             steps = last.iterations
             last.iterations += at.done
@@ -144,9 +147,9 @@ def _plan(problem: Problem) -> list[tuple[float, Any]]:
     in_parts = len(rows.parts) > 1  # which every product would read again
     if problem.loss.smooth and not (problem.hard or at_once or in_parts):
         products = _cost_of_newton_cg(problem)
-        plan = plan or [(LATE * products, newton_cg)]
+        plan = plan or [(LATE * products, partial(newton_cg))]
         if products < plan[0][0]:
-            plan.insert(0, (products, partial(newton_cg, products=MOST_PRODUCTS)))
+            plan.insert(0, (products, newton_cg))
     return plan
 
 
@@ -245,8 +248,19 @@ def _cost_of_interior_point(problem: Problem) -> float:
 
 
 def _cost_of_newton_cg(problem: Problem) -> float:
+    return PRODUCTS * _cost_of_a_product(problem)
+
+
+def _cost_of_a_product(problem: Problem) -> float:
+    """With the curvature."""
     rows = problem.rows
-    return PRODUCTS * (2.5 * rows.nonzeros + 5 * (rows.n + rows.d) + 3e4)
+    return 2.5 * rows.nonzeros + 5 * (rows.n + rows.d) + 3e4
+
+
+def _products(problem: Problem, trace: Trace, tol: float) -> int:
+    """As many as Newton's method may take before it is given up."""
+    left = _left(trace, tol) if len(trace) > 1 else np.inf
+    return int(np.clip(GENEROUS * left / _cost_of_a_product(problem), PRODUCTS, MOST_PRODUCTS))
 
 
 def _cost_of_proximal_newton(problem: Problem) -> float:
