@@ -105,6 +105,16 @@ def test_it_gives_way_where_it_gets_nowhere(factor, monkeypatch):
         assert again.iterations == whole.iterations
 
 
+def test_it_may_cost_some_times_what_descent_has_left():
+    """From a gap that falls by a factor of ten for every unit of cost; at least what it needs where all goes well."""
+    problem = make_problem(*counts(4000, 500), 1.0, "logistic")
+    product = chooser._cost_of_a_product(problem)
+    for per_digit, wanted in ((1, 60), (5, 6 * 4 * 5), (100, 600)):
+        trace = [(0.0, np.inf), *((k * per_digit * product, 10.0 ** (2 - k)) for k in range(1, 5))]
+        assert chooser._products(problem, trace, 1e-6) == pytest.approx(wanted, abs=1)
+    assert chooser._products(problem, [(0.0, np.inf)], 1e-6) == 600
+
+
 def test_it_ends_with_its_products():
     """After the step that took the last of them, which is a step down all the same."""
     problem = make_problem(*counts(300, 50), 1e3, "logistic")

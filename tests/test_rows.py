@@ -123,24 +123,55 @@ def uneven(request):
 
 
 def test_products_of_uneven_rows(uneven):
-    """Xw, Xᵀv and Σ vx² equal NumPy's, whether many v are 0 or none."""
+    """Xw, Xᵀv and Σ vx² equal NumPy's, whether many v are 0 or none, to the same bits on any number of threads."""
     X, rng = uneven.astype(np.float64), np.random.default_rng(8)
     w, v = rng.standard_normal(2500), rng.standard_normal(3000)
     v[400:900] *= rng.random(500) < 0.1
-    rows = employ(Rows(uneven), 2)
-    assert_allclose(rows.scores(w), X @ w, rtol=1e-12, atol=1e-12)
-    assert_allclose(rows.combine(v), X.T @ v, rtol=1e-12, atol=1e-12)
-    assert_allclose(rows.combine_squares(v), X.power(2).T @ v, rtol=1e-12, atol=1e-12)
-    for threads in (1, 5):
-        other = employ(Rows(uneven), threads)
-        assert np.array_equal(other.combine(v), rows.combine(v))
+    one, *others = [employ(Rows(uneven), threads) for threads in (1, 2, 5)]
+    assert one.core.uneven
+    assert_allclose(one.scores(w), X @ w, rtol=1e-12, atol=1e-12)
+    assert_allclose(one.combine(v), X.T @ v, rtol=1e-12, atol=1e-12)
+    assert_allclose(one.combine_squares(v), X.power(2).T @ v, rtol=1e-12, atol=1e-12)
+    for other in others:
+        assert np.array_equal(other.scores(w), one.scores(w))
+        assert np.array_equal(other.combine(v), one.combine(v))
+        assert np.array_equal(other.combine_squares(v), one.combine_squares(v))
 
 
 def test_the_score_of_an_uneven_row_does_not_depend_on_others(uneven):
-    """The same bits for the same row, wherever it stands and whatever stands beside it."""
+    """The same bits for the same row, whichever uneven rows are around it; alone, all but the last of them."""
     rng = np.random.default_rng(9)
     w, order = rng.standard_normal(2500), rng.permutation(3000)
-    assert np.array_equal(Rows(uneven[order]).scores(w), Rows(uneven).scores(w)[order])
+    scores, shuffled = Rows(uneven).scores(w), Rows(uneven[order])
+    assert shuffled.core.uneven
+    assert np.array_equal(shuffled.scores(w), scores[order])
+    assert_allclose([Rows(uneven[i : i + 1]).scores(w)[0] for i in range(100)], scores[:100], rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "lengths", [[5] * 300, [40, 50, 60] * 100, [3, 3, 3, 4, 4, 4] * 50, [7]], ids=lambda one: str(one[:3])
+)
+def test_other_rows_are_not_uneven(lengths):
+    """All of one length, long ones, most as long as the one before, a single one."""
+    starts = np.append(0, np.cumsum(lengths))
+    columns = np.concatenate([np.arange(length) for length in lengths])
+    assert not Rows(sp.csr_array((np.ones(len(columns)), columns, starts))).core.uneven
+
+
+def test_few_numbers_and_many_pairs():
+    """Threads that do not pay for a walk may pay for a Gram matrix; those at hand come along."""
+    rows = Rows(np.ones((300, 100)), threads=2)
+    assert (rows.threads_at_hand, rows.threads, rows.threads_for_pairs) == (2, 1, 2)
+    assert Rows(np.ones((3, 10)), threads=2).threads_for_pairs == 1
+    assert rows.with_threads(1).threads_for_pairs == 1
+
+
+def test_starts_of_rows_may_be_anything():
+    """As far apart as numbers can be: an error that says so, and nothing else happens."""
+    X = sp.csr_array(np.eye(4))
+    X.indptr = np.array([0, -(2**31), 2**31 - 1, -(2**31), 4], dtype=np.int32)
+    with pytest.raises(ValueError, match=r"X\.indptr does not rise"):
+        Rows(X)
 
 
 def test_what_a_matrix_remembers_of_itself_is_not_trusted():

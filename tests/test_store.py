@@ -98,6 +98,12 @@ def test_the_order_depends_on_nothing_else(tmp_path, monkeypatch, at_once, size)
     assert len(list((tmp_path / "two").iterdir())) == 8
 
 
+def test_some_rows_are_taken_without_a_copy_of_all_columns(stored):
+    """scipy makes one where the types of its two arrays of indices differ."""
+    rows = stored[2].X.X
+    assert isinstance(rows, np.ndarray) or rows.indices.dtype == rows.indptr.dtype
+
+
 def test_products_equal_those_in_memory(stored):
     """Xw, Xᵀv, ‖x‖², Σ|x − shift|ᵖ and the Gram matrix agree with the same rows in memory."""
     X, _, found = stored

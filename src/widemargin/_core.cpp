@@ -67,6 +67,12 @@ struct Rows {
     Index nonzeros() const {
         return visit([](const auto& rows) { return wm::total_nonzeros(rows); });
     }
+    bool uneven() const {
+        return visit([](const auto& rows) {
+            if constexpr (requires { rows.uneven; }) return rows.uneven;
+            else return false;
+        });
+    }
 };
 
 template <class T>
@@ -763,7 +769,8 @@ NB_MODULE(MODULE_NAME, m) {
     nb::class_<Rows>(m, "Rows")
         .def_prop_ro("n", &Rows::n)
         .def_prop_ro("d", &Rows::d)
-        .def_prop_ro("nonzeros", &Rows::nonzeros);
+        .def_prop_ro("nonzeros", &Rows::nonzeros)
+        .def_prop_ro("uneven", &Rows::uneven);
     nb::class_<wm::Workspace>(m, "Workspace")
         .def(nb::init<>())
         .def("cut", &cut, "rows"_a, "threads"_a)

@@ -160,7 +160,7 @@ class Problem:
 
     def of(self, index: NDArray[np.intp], c: Floats | None = None) -> Problem:
         """The same problem of some of its rows, copied, with strengths of their own if they are given."""
-        rows = Rows(self.rows.X[index], self.rows.at_hand)
+        rows = Rows(self.rows.X[index], self.rows.threads_at_hand)
         own = self.c[index] if c is None else c
         return Problem(rows, self.y[index], own, self.loss, self.fit_intercept, self.penalised)
 

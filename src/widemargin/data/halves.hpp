@@ -86,6 +86,7 @@ Half<Csr<T, I>> half_of(const Csr<T, I>& rows, const Cut& cut, int side) {
     const I* const places = std::get<std::vector<I>>(cut.places).data();
     (side ? half.rows.starts : half.rows.ends) = places;
     half.rows.lines = rows.lines / 2 + 1, half.rows.column_lines = rows.column_lines / 2 + 1;
+    half.rows.uneven = false;  // there are gaps between them
     return half;
 }
 

@@ -140,9 +140,8 @@ template <class T, class I>
     if (rows.uneven)
         return visit_uneven_rows(rows, begin, end, v, [out](Index j, double x, double factor) { out[j] += factor * x; });
     for (Index i = begin, until = fetches_until(rows); i < end; ++i) {
-        if (v[i] == 0) continue;
         if (i < until && v[i + rows_ahead] != 0) rows.fetch(i + rows_ahead);
-        rows.add(i, v[i], out);
+        if (v[i] != 0) rows.add(i, v[i], out);
     }
 }
 
@@ -185,16 +184,11 @@ void square_norms(const Rows& rows, double* out, int threads) {
 // out += Σ v[i] xᵢ² over begin ≤ i < end, component by component.
 template <class Rows>
 [[gnu::noinline]] void combine_squares_of_block(const Rows& rows, Index begin, Index end, const double* v, double* out) {
+    const auto add = [out](Index j, double x, double factor) { out[j] += factor * x * x; };
+    if constexpr (requires { rows.uneven; })
+        if (rows.uneven) return visit_uneven_rows(rows, begin, end, v, add);
     for (Index i = begin; i < end; ++i)
-        if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
-}
-
-template <class T, class I>
-[[gnu::noinline]] void combine_squares_of_block(const Csr<T, I>& rows, Index begin, Index end, const double* v, double* out) {
-    if (rows.uneven)
-        return visit_uneven_rows(rows, begin, end, v, [out](Index j, double x, double factor) { out[j] += factor * x * x; });
-    for (Index i = begin; i < end; ++i)
-        if (v[i] != 0) rows.each(i, [&](Index j, double x) { out[j] += v[i] * x * x; });
+        if (v[i] != 0) rows.each(i, [&](Index j, double x) { add(j, x, v[i]); });
 }
 
 // Memory for numbers that is used again: to touch fresh pages takes longer than much of what is computed in them.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace widemargin {
 
@@ -136,16 +137,19 @@ struct Strided {
     }
 };
 
-// Whether rows are short on average, and mostly followed by one of another length, as some of them are.
+// Whether rows are short on average, and mostly followed by one of another length, judged by some of them. `starts` may be
+// anything.
 template <class I>
 bool are_uneven(const I* starts, Index n) {
+    using Unsigned = std::make_unsigned_t<I>;
     constexpr Index most = 24, sample = 256;
     const Index pairs = std::min(n - 1, sample);
     if (pairs < 1 || starts[n] > most * n) return false;
     Index different = 0;
     for (Index k = 0; k < pairs; ++k) {
         const I* const start = starts + (n - 1) * k / pairs;
-        different += start[1] - start[0] != start[2] - start[1];
+        const auto length = [start](int k) { return static_cast<Unsigned>(start[k + 1]) - static_cast<Unsigned>(start[k]); };
+        different += length(0) != length(1);
     }
     return 2 * different > pairs;
 }

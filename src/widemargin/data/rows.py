@@ -66,8 +66,8 @@ class Rows:
         return other
 
     def _employ(self, threads: int) -> None:
-        """So many are `at_hand`: `threads` of them for a walk over all numbers, others for products of all pairs."""
-        self.at_hand, self.threads = threads, _worth(threads, self.nonzeros)
+        """As many as pay of those at hand: for a walk over all numbers, and for products of all pairs in a row."""
+        self.threads_at_hand, self.threads = threads, _worth(threads, self.nonzeros)
         self.threads_for_pairs = _worth(threads, self.nonzeros**2 // max(self.n, 1))
 
     def scores(self, w: Floats) -> Floats:
@@ -118,7 +118,7 @@ class Rows:
     def outer(self) -> Floats:
         """XXᵀ."""
         if isinstance(self.X, np.ndarray):
-            columns = Rows(self.X.T, self.at_hand)
+            columns = Rows(self.X.T, self.threads_at_hand)
             return columns.gram(np.ones(columns.n), None, border=False)
         products = np.empty((self.n, self.n))
         step = max(1, (1 << 22) // self.n)

@@ -60,7 +60,7 @@ class StoredRows(Rows):
         self.files, self.directory, self.about = files, files.directory, about
         self.n, self.d, self.nonzeros = about["rows"], about["columns"], about["nonzeros"]
         self.dtype = np.dtype(about["dtype"])
-        self.at_hand = self.threads = threads
+        self.threads_at_hand = self.threads = threads
         self.sparse = about["sparse"]
         self.verified: set[tuple[int, str]] = set()
         self.in_parts = is_large(self._bytes_at_hand)
@@ -175,7 +175,7 @@ class StoredRows(Rows):
     def with_threads(self, threads: int) -> Rows:
         """The same rows for another number of threads."""
         other = copy(self)
-        other.at_hand = other.threads = threads
+        other.threads_at_hand = other.threads = threads
         if "_whole" in self.__dict__:
             other._whole = self._whole.with_threads(threads)
         return other
@@ -263,7 +263,10 @@ class StoredRows(Rows):
         if not self.sparse:
             return x.reshape(self.n, self.d)
         columns = self.files.wide_columns if self._short_columns else self._map("columns", 0, self.nonzeros)
-        return csr_of(x, columns, _starts(self._map("lengths", 0, self.n)), self.d)
+        starts = _starts(self._map("lengths", 0, self.n))
+        if self.nonzeros <= np.iinfo(columns.dtype).max:  # of two types, scipy would copy all columns to take some rows
+            starts = starts.astype(columns.dtype, copy=False)
+        return csr_of(x, columns, starts, self.d)
 
     @cached_property
     def core(self) -> _core.Rows:  # type: ignore[override]

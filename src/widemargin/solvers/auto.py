@@ -21,6 +21,7 @@ from widemargin.solvers.interior_point import interior_point, operations
 from widemargin.solvers.iterate import Iterate, Start, State
 from widemargin.solvers.least_squares import least_squares
 from widemargin.solvers.maximum_likelihood import maximum_likelihood
+from widemargin.solvers.newton_cg import PRODUCTS as AS_IT_LIKES
 from widemargin.solvers.newton_cg import newton_cg
 from widemargin.solvers.normal_equations import share_of_rows
 from widemargin.solvers.proximal_newton import proximal_newton
@@ -45,10 +46,10 @@ STIFF, QUICK = 1.5e4, 100
 #: The relative gap from which on coordinate descent's point is a better start than none.
 NEAR = 1.0
 #: Products with the curvature that Newton's method takes where nothing stands in its way. It is given up at so many, or
-#: where it has cost so many times what descent seemed to have left, which it seldom tells in full.
+#: where it has cost so many times what descent seemed to have left: early on, descent promises too much.
 PRODUCTS, MOST_PRODUCTS, GENEROUS = 60, 600, 6
 #: Where no matrix would do instead, it takes as many as it likes once descent has cost so many times what it should.
-LATE = 10
+LATE = 25
 
 
 #: What coordinate descent had cost and the relative gap it had come to, from the beginning on.
@@ -114,7 +115,7 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
             else:
                 return
         steps, last = 0, None
-        if method is newton_cg:
+        if method is newton_cg:  # whose plan says nothing of how many products it may take
             method = partial(newton_cg, products=_products(problem, at.trace, tol))
         for last in method(problem, tol=tol, seed=seed, start=at.reached):
             steps = last.iterations
@@ -147,7 +148,7 @@ def _plan(problem: Problem) -> list[tuple[float, Any]]:
     in_parts = len(rows.parts) > 1  # which every product would read again
     if problem.loss.smooth and not (problem.hard or at_once or in_parts):
         products = _cost_of_newton_cg(problem)
-        plan = plan or [(LATE * products, partial(newton_cg))]
+        plan = plan or [(LATE * products, partial(newton_cg, products=AS_IT_LIKES))]
         if products < plan[0][0]:
             plan.insert(0, (products, newton_cg))
     return plan
@@ -259,8 +260,8 @@ def _cost_of_a_product(problem: Problem) -> float:
 
 def _products(problem: Problem, trace: Trace, tol: float) -> int:
     """As many as Newton's method may take before it is given up."""
-    left = _left(trace, tol) if len(trace) > 1 else np.inf
-    return int(np.clip(GENEROUS * left / _cost_of_a_product(problem), PRODUCTS, MOST_PRODUCTS))
+    wanted = GENEROUS * _left(trace, tol) / _cost_of_a_product(problem)
+    return int(min(max(wanted, PRODUCTS), MOST_PRODUCTS))
 
 
 def _cost_of_proximal_newton(problem: Problem) -> float:

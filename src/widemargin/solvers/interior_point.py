@@ -49,7 +49,8 @@ def operations(problem: Problem) -> float:
 def interior_point(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
     """Iterates until the caller is content or nothing can be gained; small problems, to machine precision.
 
-    Only Newton's method makes use of a start, and of the seed, where it takes the curvature of some rows.
+    Only Newton's method makes use of a start, and of the seed, where it takes the curvature of some rows, or sets out
+    from their optimum; the steps to that, which are short, are not counted.
     """
     if problem.loss.kink == 0:  # a loss that is 0 at margin 0 is minimised there
         yield Iterate(np.zeros(problem.rows.d), 0.0, np.zeros(problem.rows.n), 0.0, 0.0, 0.0, problem.rows.n, 1)

@@ -26,12 +26,13 @@ Floats = NDArray[np.float64]
 SHORT, LITTLE = 0.5, 0.05
 #: As long as steps leave no more than this share of the gap, the next goes by the same factor.
 KEEP = 0.3
-#: A start comes from so many rows per unknown, and from this share of them at least, if they are no more than that one.
-PER_UNKNOWN, LEAST, MOST = 20, 1 / 16, 1 / 8
-#: The relative gap of these rows at which they have told what they know, and the steps that they may take.
-ROUGH, STEPS = 0.1, 10
-#: How often rows that are too heavy to be drawn are left out of the count, each time those of a smaller weight.
-MOST_HEAVY = 40
+#: A start comes from so many rows per unknown, or from the first of these shares of the rows if that is more; not from
+#: more than the second.
+START_PER_UNKNOWN, START_LEAST, START_MOST = 20, 1 / 16, 1 / 8
+#: The relative gap at which these rows have told what they know, and the most steps to it.
+START_TOL, START_STEPS = 0.1, 10
+#: How often the rows that are too heavy to be drawn are found anew, when what one row stands for has become less.
+HEAVIER = 40
 
 
 class _Share:
@@ -48,19 +49,18 @@ class _Share:
 
 
 def _jumps(problem: Problem) -> bool:
-    """Whether the curvature does, and is exact once all rows are on their side."""
+    """Whether the curvature is constant but for jumps, and so exact once all rows are on their side of these."""
     return not np.isfinite(problem.loss.upper)
 
 
 def _begin(problem: Problem, start: Start | None) -> tuple[Floats, float, Curve]:
-    """The w, the b and the margins of a start, or those of nothing if they are better."""
-    nothing = float(problem.c.sum()) * float(problem.loss.value(np.zeros(1))[0])
+    """A start's w, its best b and the loss there; or those of w = 0, if that is better even without a bias."""
     if start is not None:
         w = problem.weights(start.alpha) if start.w is None else start.w.copy()
         scores = problem.rows.scores(w)
         b = problem.best_bias(scores, start.b)
         curve = Curve(problem, problem.y * (scores + b))
-        if inner(w, w) / 2 + curve.sums.loss <= nothing:
+        if inner(w, w) / 2 + curve.sums.loss <= inner(problem.c, problem.loss.value(np.zeros(problem.rows.n))):
             return w, b, curve
     b = problem.bias_of_nothing
     return np.zeros(problem.rows.d), b, Curve(problem, problem.y * b)
@@ -69,17 +69,20 @@ def _begin(problem: Problem, start: Start | None) -> tuple[Floats, float, Curve]
 def start_from_some_rows(problem: Problem, system: Tall) -> Start | None:
     """Roughly the optimum of some of the rows.
 
-    None where so few tell nothing, or where a step by all rows costs not much more than one by these: that of sparse
-    rows and a curvature that jumps takes its matrix from the step before.
+    None where so few tell nothing, and for sparse rows whose curvature jumps: their steps are short, and as many are
+    left after such a start.
     """
-    rows, y = problem.rows, problem.y
-    wanted = max(PER_UNKNOWN * (rows.d + 1), LEAST * rows.n)
-    both = min(float(problem.c[y > 0].sum()), float(problem.c[y < 0].sum())) > 0
-    if wanted > MOST * rows.n or not both or (system.sparse and _jumps(problem)):
+    y, c, n = problem.y, problem.c, len(problem.live)
+    wanted = max(START_PER_UNKNOWN * (problem.rows.d + 1), START_LEAST * n)
+    if wanted > START_MOST * n or (system.sparse and _jumps(problem)):
         return None
-    some = some_rows(problem, wanted, system.draws)
-    steps = newton(some, Tall(some, system.seed), ROUGH, None, whole=False, most=STEPS)
-    last = next(one for one in steps if one.claim <= ROUGH or one.iterations == STEPS)
+    with np.errstate(over="ignore"):
+        totals = float(c[y > 0].sum()), float(c[y < 0].sum())
+    if not (min(totals) > 0 and max(totals) < np.inf):
+        return None
+    some = some_rows(problem, wanted, system.draws)  # which will choose the first rows for the curvature too
+    steps = newton(some, Tall(some, system.seed), START_TOL, None, whole=False, most=START_STEPS)
+    last = next(one for one in steps if one.claim <= START_TOL or one.iterations == START_STEPS)
     return Start(np.zeros(0), last.b, last.w)
 
 
@@ -96,8 +99,10 @@ def some_rows(problem: Problem, wanted: float, draws: Floats) -> Problem:
 
 def _unit(c: Floats, wanted: float) -> float:
     """The strength that one of the rows drawn stands for; those that have more are there anyway."""
+    if np.count_nonzero(c) <= wanted:
+        return 0.0
     unit = float(c.sum()) / wanted
-    for _ in range(MOST_HEAVY):
+    for _ in range(HEAVIER):
         count = float(np.minimum(c / unit, 1.0).sum())
         if count > 0.9 * wanted:
             break
