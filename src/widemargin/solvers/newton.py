@@ -60,7 +60,8 @@ def _begin(problem: Problem, start: Start | None) -> tuple[Floats, float, Curve]
         scores = problem.rows.scores(w)
         b = problem.best_bias(scores, start.b)
         curve = Curve(problem, problem.y * (scores + b))
-        if inner(w, w) / 2 + curve.sums.loss <= inner(problem.c, problem.loss.value(np.zeros(problem.rows.n))):
+        nothing = float(problem.c.sum()) * float(problem.loss.value(np.zeros(1))[0])
+        if inner(w, w) / 2 + curve.sums.loss <= nothing:
             return w, b, curve
     b = problem.bias_of_nothing
     return np.zeros(problem.rows.d), b, Curve(problem, problem.y * b)
