@@ -30,27 +30,30 @@ def make(kind: str) -> tuple[object, int]:
     return X, X.nbytes
 
 
-def measure(kind: str, solver: str) -> None:
+def measure(kind: str, solver: str, loss: str) -> None:
     """Prints the peak above the input and the input's size, in MB."""
     from widemargin import LinearSVM
 
     warnings.simplefilter("ignore")
     X, size = make(kind)
     y = np.random.default_rng(1).integers(0, 2, ROWS)
-    LinearSVM(solver=solver, max_iter=1).fit(X[:1000], y[:1000])
+    LinearSVM(loss=loss, solver=solver, max_iter=1).fit(X[:1000], y[:1000])
     with PeakMemory() as peak:
-        LinearSVM(0.01, solver=solver, max_iter=5).fit(X, y)
+        LinearSVM(0.01, loss=loss, solver=solver, max_iter=5).fit(X, y)
     print(peak.megabytes, size / 1e6)
 
 
 def main() -> None:
     """Prints the table, each line from a process of its own."""
-    print(f"{'':<14}{'solver':<16}{'input':>9}{'peak above':>12}{'allowed':>10}")
+    print(f"{'':<15}{'loss':<10}{'solver':<16}{'input':>9}{'peak above':>12}{'allowed':>10}")
     for kind, label in (("C", "dense, C order"), ("F", "dense, F order"), ("csr", "CSR, int64")):
-        for solver in ("auto", "dual_cd") if kind == "csr" else ("auto", "dual_cd", "interior_point"):
-            run = subprocess.run([sys.executable, __file__, kind, solver], capture_output=True, text=True, check=True)
+        hinge = ("auto", "dual_cd") if kind == "csr" else ("auto", "dual_cd", "interior_point")
+        for solver, loss in (*((one, "hinge") for one in hinge), ("auto", "logistic")):
+            command = [sys.executable, __file__, kind, solver, loss]
+            run = subprocess.run(command, capture_output=True, text=True, check=True)
             peak, size = (float(number) for number in run.stdout.split())
-            print(f"{label:<14} {solver:<15}{size:>6.0f} MB{peak:>9.0f} MB{0.25 * size + 100:>7.0f} MB", flush=True)
+            allowed = f"{0.25 * size + 100:>7.0f} MB"
+            print(f"{label:<15}{loss:<10}{solver:<16}{size:>6.0f} MB{peak:>9.0f} MB{allowed}", flush=True)
 
 
 if __name__ == "__main__":
