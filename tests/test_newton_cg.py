@@ -115,6 +115,16 @@ def test_it_may_cost_some_times_what_descent_has_left():
     assert chooser._products(problem, [(0.0, np.inf)], 1e-6) == 600
 
 
+def test_small_falls_of_the_objective_add_up():
+    """Each by a third of what counts as one; without any, it is waited for some steps and no more."""
+    headway = importlib.import_module("widemargin.solvers.headway")
+    falling, still = headway.Headway(1e-6), headway.Headway(1e-6)
+    assert not any(falling.ended(0.9997**k, -1.0, 0.9997**k) for k in range(100))
+    *waits, last = (still.ended(1.0, -1.0, 1.0) for _ in range(headway.PATIENCE + 2))
+    assert last
+    assert not any(waits)
+
+
 def test_it_ends_with_its_products():
     """After the step that took the last of them, which is a step down all the same."""
     problem = make_problem(*counts(300, 50), 1e3, "logistic")
