@@ -27,7 +27,7 @@ class Headway:
         self.seen = primal, dual
         self.claim = abs(primal - dual) / dual if dual > 0 else np.inf if primal != dual else 0.0
         self.steps += 1
-        lower = measure < 0.999 * self.measure  # than when it last was: many small falls are one
+        lower = measure < 0.999 * self.measure  # than when it last counted as a fall: small ones add up
         falls = self.claim < 0.9 * self.best or (self.best > 1e-9 and lower)
         self.waited = 0 if falls or (np.isinf(primal) and self.steps < FEASIBLE) else self.waited + 1
         self.best, self.measure = min(self.best, self.claim), measure if lower else self.measure
