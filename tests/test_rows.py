@@ -32,7 +32,8 @@ def storages(X):
 
 
 @pytest.fixture(
-    params=[(7, 3, 0.6), (1, 1, 1.0), (700, 20, 0.6), (700, 30, 0.05), (1500, 5, 0.6), (5, 40, 0.3)], ids=str
+    params=[(7, 3, 0.6), (1, 1, 1.0), (700, 20, 0.6), (700, 30, 0.05), (1500, 5, 0.6), (5, 40, 0.3), (300, 60, 0.7)],
+    ids=str,
 )
 def matrix(request):
     """A few or many non-zeros, an empty row and an empty column."""
@@ -56,7 +57,8 @@ def test_products_equal_numpy(matrix):
         assert_allclose(rows.combine(v), plain.T @ v, rtol=1e-12, atol=1e-12)
         by_sign = [plain.T @ np.maximum(v, 0), plain.T @ np.maximum(-v, 0)]
         assert_allclose(rows.combine_by_sign(v), by_sign, rtol=1e-12, atol=1e-12)
-        assert all(map(np.array_equal, rows.scores_and_combine(w, v), (rows.scores(w), rows.combine(v))))
+        for found, wanted in zip(rows.scores_and_combine(w, v), (plain @ w, plain.T @ v), strict=True):
+            assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.combine_squares(v), (plain**2).T @ v, rtol=1e-12, atol=1e-12)
         assert_allclose(rows.square_norms, (plain**2).sum(axis=1), rtol=1e-12)
         assert_allclose(rows.outer(), plain @ plain.T, rtol=1e-12, atol=1e-12)
@@ -89,6 +91,7 @@ def test_bits_do_not_depend_on_threads(density):
         assert np.array_equal(one.scores(w), other.scores(w))
         assert np.array_equal(one.combine(v), other.combine(v))
         assert np.array_equal(one.combine_squares(v), other.combine_squares(v))
+        assert all(map(np.array_equal, one.scores_and_combine(w, v), other.scores_and_combine(w, v)))
         assert np.array_equal(one.gram(weight, None, True), other.gram(weight, None, True))
     Z = np.hstack([X.toarray(), np.ones((20_000, 1))])
     assert_allclose(one.gram(weight, None, True), (Z.T * weight) @ Z, rtol=1e-11)
@@ -136,6 +139,19 @@ def test_products_of_uneven_rows(uneven):
         assert np.array_equal(other.scores(w), one.scores(w))
         assert np.array_equal(other.combine(v), one.combine(v))
         assert np.array_equal(other.combine_squares(v), one.combine_squares(v))
+        assert all(map(np.array_equal, other.scores_and_combine(w, v), (one.scores(w), one.combine(v))))
+
+
+def test_rows_of_most_numbers_last():
+    """Xᵀv, and Xw beside it, equal NumPy's where a few rows have most of the numbers, and v ≠ 0 for all, some or none."""
+    rng = np.random.default_rng(10)
+    X = sp.vstack([sp.random_array((size, 90), density=share, rng=rng) for size, share in ((4000, 0.3), (600, 1.0))])
+    w, v = rng.standard_normal(90), rng.standard_normal(4600)
+    for used in (np.ones(4600), np.arange(4600) >= 4500, rng.random(4600) < 0.1, np.zeros(4600)):
+        one, two = (employ(Rows(X.tocsr()), threads).scores_and_combine(w, v * used) for threads in (1, 2))
+        assert_allclose(one[0], X @ w, rtol=1e-12, atol=1e-12)
+        assert_allclose(one[1], X.T @ (v * used), rtol=1e-12, atol=1e-12)
+        assert all(map(np.array_equal, one, two))
 
 
 def test_the_score_of_an_uneven_row_does_not_depend_on_others(uneven):

@@ -18,6 +18,7 @@
 
 #include "bias.hpp"
 #include "certificate.hpp"
+#include "data/one_walk.hpp"
 #include "data/products.hpp"
 #include "data/rows.hpp"
 #include "data/svmlight.hpp"
@@ -157,6 +158,16 @@ auto combine(const Rows& rows, Vector v, int threads) {
     auto result = fresh(out, rows.d());
     const Release release(rows.nonzeros() + rows.n() + rows.d());
     rows.visit([&](const auto& x) { wm::combine(x, v.data(), out, threads); });
+    return result;
+}
+
+nb::tuple scores_and_combine(const Rows& rows, Vector w, Vector v, int threads) {
+    need(w.size(), rows.d(), "w");
+    need(v.size(), rows.n(), "v");
+    double *scores, *sum;
+    auto result = nb::make_tuple(fresh(scores, rows.n()), fresh(sum, rows.d()));
+    const Release release(rows.nonzeros() + rows.n() + rows.d());
+    rows.visit([&](const auto& x) { wm::scores_and_combine(x, w.data(), v.data(), scores, sum, threads); });
     return result;
 }
 
@@ -808,6 +819,7 @@ NB_MODULE(MODULE_NAME, m) {
     bind_csr(0.0, std::int64_t{});
 
     m.def("scores", &scores, "rows"_a, "w"_a, "threads"_a);
+    m.def("scores_and_combine", &scores_and_combine, "rows"_a, "w"_a, "v"_a, "threads"_a);
     m.def("combine", &combine, "rows"_a, "v"_a, "threads"_a);
     m.def("combine_by_sign", &combine_by_sign, "rows"_a, "v"_a, "threads"_a);
     m.def("combine_squares", &combine_squares, "rows"_a, "v"_a, "threads"_a);

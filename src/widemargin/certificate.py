@@ -131,10 +131,9 @@ def certify(
 
     The margins and the primal value may be known already and, if α is feasible, its weights.
     """
-    live, given = problem.live, alpha
     margins = problem.margins(w, b) if margins is None else margins
-    alpha = problem.feasible(alpha, margins)
-    if implied is None or not np.array_equal(alpha, given):
+    if implied is None:
+        alpha = problem.feasible(alpha, margins)
         implied = problem.weights(alpha)
     squares = inner(w, w), inner(implied, implied)
     sizes = math.sqrt(squares[0]), math.sqrt(squares[1])
@@ -167,7 +166,7 @@ def certify(
             right=right,
             stationarity=_stationarity(problem, w, implied, *sizes),
             width=float(np.divide(2.0, sizes[0])),
-            rows=len(live),
+            rows=len(problem.live),
             alpha=alpha,
             support=np.flatnonzero(support),
         )

@@ -197,7 +197,8 @@ class _Loop:
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
         alpha, implied = iterate.alpha, None
-        if len(self.problem.rows.parts) > 1:  # a walk over them takes longer than what is computed on the way
+        # One walk for all, where it takes longer than what is computed on the way, or hardly ever turns out to be in vain.
+        if len(self.problem.rows.parts) > 1 or self.problem.loss.smooth:
             alpha = self.problem.feasible(alpha)
             scores, implied = self.problem.rows.scores_and_combine(iterate.w, alpha * self.problem.y)
         else:

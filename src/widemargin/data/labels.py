@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 #: Most data has few labels and all of them among its first rows; to find that they are all is quicker than to sort.
-SOME, FEW = 1000, 16
+SOME, FEW = 250, 16
 
 
 def distinct(labels: NDArray[Any]) -> NDArray[Any]:

@@ -207,15 +207,20 @@ class Room {
     Index size = 0;
 };
 
+// Of what is kept for the next time, unless so many are better given back at once.
+inline double* room_for(Index count, Room& kept, Room& own) {
+    constexpr Index kept_at_most = Index{1} << 22;  // 32 MB
+    return (count <= kept_at_most ? kept : own).of(count);
+}
+
 // out = the sum of what add(piece, sum) adds for each of the pieces; `size` numbers. The threads take pieces as they come:
 // how many there are must depend on the data alone.
 template <class Add>
 void sum_of_pieces(int pieces, double* out, Index size, int threads, Add add) {
-    constexpr Index chunk = 4096, kept_at_most = Index{1} << 22;  // 32 MB
+    constexpr Index chunk = 4096;
     static thread_local Room kept;
     Room own;
-    const Index others = size * (pieces - 1);
-    double* const partial = (others <= kept_at_most ? kept : own).of(others);
+    double* const partial = room_for(size * (pieces - 1), kept, own);
     run_pieces(pieces, threads, [&](int piece) {
         double* sum = piece == 0 ? out : partial + size * (piece - 1);
         std::fill_n(sum, size, 0.0);
@@ -237,16 +242,32 @@ inline int pieces_of(double additions, Index size) {
     return worth >= 8 ? 8 : worth >= 4 ? 4 : worth >= 0.5 ? 2 : 1;
 }
 
-// out = the sum of what add(begin, end, sum) adds for each block of rows, of which those with v ≠ 0 count; `size` numbers.
+// out = the sum of what add(begin, end, sum) adds for each of a few long stretches of rows, of which those with v ≠ 0 count;
+// `size` numbers. Stretches have as many numbers as each other, not as many rows.
+template <class Rows, class Add>
+void sum_of_rows(const Rows& rows, const double* v, double* out, Index size, int threads, Add add) {
+    constexpr Index groups = 128;
+    std::array<Index, groups + 1> used{};  // numbers of the groups of rows before each edge
+    const auto edge = [&](Index group) { return rows.n * group / groups; };
+    for (Index group = 0; group < groups; ++group) {
+        Index here = 0;
+        for (Index i = edge(group); i < edge(group + 1); ++i) here += v[i] != 0 ? nonzeros_of(rows, i) : 0;
+        used[static_cast<std::size_t>(group) + 1] = used[static_cast<std::size_t>(group)] + here;
+    }
+    const int pieces = pieces_of(static_cast<double>(used.back()), size);
+    const auto begin_of = [&](int piece) {
+        if (piece == pieces) return rows.n;
+        return edge(std::lower_bound(used.begin(), used.end(), used.back() * piece / pieces) - used.begin());
+    };
+    sum_of_pieces(pieces, out, size, threads,
+                  [&](int piece, double* sum) { add(begin_of(piece), begin_of(piece + 1), sum); });
+}
+
+// The same block by block.
 template <class Rows, class Add>
 void sum_of_blocks(const Rows& rows, const double* v, double* out, Index size, int threads, Add add) {
-    Index used = 0;
-    for (Index i = 0; i < rows.n; ++i) used += v[i] != 0 ? nonzeros_of(rows, i) : 0;
-    const int pieces = pieces_of(static_cast<double>(used), size);
-    sum_of_pieces(pieces, out, size, threads, [&](int piece, double* sum) {
-        const Index end = rows.n * (piece + 1) / pieces;
-        for (Index begin = rows.n * piece / pieces; begin < end; begin += block_rows)
-            add(begin, std::min(end, begin + block_rows), sum);
+    sum_of_rows(rows, v, out, size, threads, [&](Index from, Index to, double* sum) {
+        for (Index begin = from; begin < to; begin += block_rows) add(begin, std::min(to, begin + block_rows), sum);
     });
 }
 

@@ -83,8 +83,8 @@ class Rows:
         return _core.combine_by_sign(self.core, v, self.threads)
 
     def scores_and_combine(self, w: Floats, v: Floats) -> tuple[Floats, Floats]:
-        """Xw and Xᵀv, in one walk over rows that are not all at hand."""
-        return self.scores(w), self.combine(v)
+        """Xw and Xᵀv, in one walk."""
+        return _core.scores_and_combine(self.core, w, v, self.threads)
 
     def combine_squares(self, v: Floats) -> Floats:
         """Σ vᵢxᵢⱼ² of every column j."""

@@ -212,8 +212,8 @@ class StoredRows(Rows):
         """Xw and Xᵀv."""
         scores, total = np.empty(self.n), np.zeros(self.d)
         for here, part in self._all():
-            scores[here] = part.scores(w)
-            total += part.combine(v[here])
+            scores[here], more = part.scores_and_combine(w, v[here])
+            total += more
         return scores, total
 
     def combine_squares(self, v: Floats) -> Floats:

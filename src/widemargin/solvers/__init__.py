@@ -90,19 +90,22 @@ SOLVERS: dict[str, Method] = {
 def choose(solver: str | Solver, problem: Problem) -> Solver:
     """The solver of that name, or the one given, if it can serve this problem; an error that names those that can."""
     name = solver if isinstance(solver, str) else None if isinstance(solver, type) else getattr(solver, "name", None)
-    loss = problem.loss.name
-    able = [other for other, its in SOLVERS.items() if loss in its.losses and (its.hard or not problem.hard)]
-    if not problem.penalised:
-        able = ["auto", *(["least_squares"] if loss == "squared" else [])]
+    if name in SOLVERS and _serves(name, problem):
+        return SOLVERS[name].solve if isinstance(solver, str) else solver
+    able, loss = ", ".join(repr(other) for other in SOLVERS if _serves(other, problem)), problem.loss.name
     if name not in SOLVERS:
         raise ValueError(
-            f"solver={solver!r}; choose from {', '.join(map(repr, able))}, or give an object such as "
+            f"solver={solver!r}; choose from {able}, or give an object such as "
             "widemargin.solvers.Pegasos(average=True)"
         )
-    method = SOLVERS[name]
-    if name not in able:
-        needs = f"needs the {' or '.join(method.losses)} loss, got {loss!r}"
-        if loss in method.losses:
-            needs = "needs a finite C" if problem.penalised else f"takes no C=inf with the {loss} loss"
-        raise ValueError(f"{name} {needs}; use {', '.join(map(repr, able))}")
-    return method.solve if isinstance(solver, str) else solver
+    needs = f"needs the {' or '.join(SOLVERS[name].losses)} loss, got {loss!r}"
+    if loss in SOLVERS[name].losses:
+        needs = "needs a finite C" if problem.penalised else f"takes no C=inf with the {loss} loss"
+    raise ValueError(f"{name} {needs}; use {able}")
+
+
+def _serves(name: str, problem: Problem) -> bool:
+    method, loss = SOLVERS[name], problem.loss.name
+    if not problem.penalised:
+        return name == "auto" or (name == "least_squares" and loss == "squared")
+    return loss in method.losses and (method.hard or not problem.hard)

@@ -427,9 +427,7 @@ def _from_means(problem: Problem, tol: float) -> Memory | None:
     descent.go_on(AT_MOST)
     if problem.fit_intercept and abs(at.alpha[0] - at.alpha[1]) > EVEN * at.alpha.sum():
         return None  # numbers too large for their sums
-    a, w = at.alpha * shares, at.alpha[0] * means[0]
-    means[1] *= at.alpha[1]
-    w -= means[1]
+    a, w = at.alpha * shares, Rows(means).combine(at.alpha * pair.y)
     return _begin(problem, tol, np.where(positive, *a) * c, w, at.course.b) if a.max() > LEAST else None
 
 
