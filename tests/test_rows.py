@@ -143,7 +143,7 @@ def test_products_of_uneven_rows(uneven):
 
 
 def test_rows_of_most_numbers_last():
-    """Xᵀv, and Xw beside it, equal NumPy's where a few rows have most of the numbers, and v ≠ 0 for all, some or none."""
+    """Xᵀv and Xw in one walk equal NumPy's where a few rows have most of the numbers, v ≠ 0 for all, some or none."""
     rng = np.random.default_rng(10)
     X = sp.vstack([sp.random_array((size, 90), density=share, rng=rng) for size, share in ((4000, 0.3), (600, 1.0))])
     w, v = rng.standard_normal(90), rng.standard_normal(4600)

@@ -197,7 +197,7 @@ class _Loop:
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
         alpha, implied = iterate.alpha, None
-        # One walk for all, where it takes longer than what is computed on the way, or hardly ever turns out to be in vain.
+        # One walk for both, where it takes longer than what is computed on the way, or is hardly ever in vain.
         if len(self.problem.rows.parts) > 1 or self.problem.loss.smooth:
             alpha = self.problem.feasible(alpha)
             scores, implied = self.problem.rows.scores_and_combine(iterate.w, alpha * self.problem.y)

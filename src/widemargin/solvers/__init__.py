@@ -95,8 +95,7 @@ def choose(solver: str | Solver, problem: Problem) -> Solver:
     able, loss = ", ".join(repr(other) for other in SOLVERS if _serves(other, problem)), problem.loss.name
     if name not in SOLVERS:
         raise ValueError(
-            f"solver={solver!r}; choose from {able}, or give an object such as "
-            "widemargin.solvers.Pegasos(average=True)"
+            f"solver={solver!r}; choose from {able}, or give an object such as widemargin.solvers.Pegasos(average=True)"
         )
     needs = f"needs the {' or '.join(SOLVERS[name].losses)} loss, got {loss!r}"
     if loss in SOLVERS[name].losses:
