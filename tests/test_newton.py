@@ -109,6 +109,26 @@ def test_a_start_that_is_worse_than_nothing_is_none(far):
     assert not first.w.any()
 
 
+def test_a_system_that_is_none_ends_it():
+    """The third has numbers that are none: two steps, each of which lowers the objective, are there to be looked at."""
+
+    class Overflown(Tall):
+        times = 0
+
+        def weigh(self, weights, ridge=1.0):
+            self.times += 1
+            super().weigh(weights if self.times < 3 else np.inf * weights, ridge)
+
+    problem = make_problem(*noisy(500, 5), 1.0, "logistic")
+    with np.errstate(invalid="ignore"):
+        seen = [
+            (primal(problem, one.w, one.b), one.claim, one.iterations)
+            for one in module.newton(problem, Overflown(problem), 1e-9, None, whole=True, most=50)
+        ]
+    assert seen[0] > seen[1] > seen[2]
+    assert seen[2:] == [(seen[2][0], np.inf, 3), (seen[2][0], 0.0, 3)]
+
+
 def test_where_some_rows_are_no_start():
     """Too few rows for the columns, one class, strengths beyond all numbers, sparse rows whose curvature jumps."""
     X, y = noisy(30_000, 8)

@@ -147,10 +147,14 @@ def newton(
             secants.add(step, slope - before)
         else:
             part = share.after(t, last, curve.weights)
-            if part < 1 and isinstance(system, Tall):
-                system.weigh_some(curve.weights.copy(), part)
-            else:
-                system.weigh(curve.weights.copy())
+            try:
+                if part < 1 and isinstance(system, Tall):
+                    system.weigh_some(curve.weights.copy(), part)
+                else:
+                    system.weigh(curve.weights.copy())
+            except np.linalg.LinAlgError:  # numbers too large for a step: what there is wants to be looked at
+                yield Iterate(w, b, curve.alpha, *headway.seen, 0.0, n, iteration)
+                return
             if isinstance(system, Tall) and keeps:
                 secants = Secants(system)
         if secants is not None:
