@@ -29,15 +29,22 @@ from demo import text_like  # the path comes first
 
 
 def roofline(X: sp.csr_array, y: np.ndarray) -> None:
-    """A pass of coordinate descent over all rows, against reading the bytes of X once."""
-    reading = seconds(lambda: (X.data.sum(), X.indices[: len(X.indices) // 2 * 2].view(np.int64).sum()), 10)
+    """A pass of coordinate descent over all rows, against reading the bytes of X once, by turns."""
+    columns, ones = X.indices[: len(X.indices) // 2 * 2].view(np.int64), np.ones(X.shape[1])
     for threads in (1, 2):
         problem = Problem(Rows(X, threads), y.astype(float), np.ones(len(y)), LOSSES["hinge"], fit_intercept=False)
-        a_pass = min(seconds_per_pass(problem) for _ in range(10))
-        scores = seconds(lambda rows=problem.rows: rows.scores(np.ones(X.shape[1])), 10)
+        turns = [
+            (
+                seconds(lambda: (X.data.sum(), columns.sum()), 3),
+                seconds(lambda rows=problem.rows: rows.scores(ones), 3),
+                seconds_per_pass(problem),
+            )
+            for _ in range(20)
+        ]
+        reading, scores, a_pass = map(min, zip(*turns, strict=True))
         print(
-            f"  {threads} thread{'s' * (threads > 1)}: reading {1e3 * reading:.0f} ms, Xw {1e3 * scores:.0f} ms, "
-            f"a pass {1e3 * a_pass:.0f} ms = {a_pass / reading:.1f} × reading",
+            f"  {threads} thread{'s' * (threads > 1)}: reading {1e3 * reading:.1f} ms, Xw {1e3 * scores:.1f} ms, "
+            f"a pass {1e3 * a_pass:.1f} ms = {a_pass / reading:.2f} × reading",
             flush=True,
         )
 
