@@ -7,8 +7,10 @@ import importlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from oracles import make_problem, noisy
+from widemargin import LogisticRegression
 from widemargin.solvers import Start
 from widemargin.solvers.normal_equations import Tall
 from widemargin.training import fit
@@ -107,6 +109,14 @@ def test_a_start_that_is_worse_than_nothing_is_none(far):
     first = next(module.newton(problem, Tall(problem), 1e-6, start, whole=True, most=1))
     assert first.primal == pytest.approx(500 * np.log(2), rel=1e-12)
     assert not first.w.any()
+
+
+def test_a_strength_beyond_all_numbers():
+    """What can be said is a warning, with weights that are numbers."""
+    X, y = noisy(200, 5)
+    with pytest.warns(ConvergenceWarning, match="relative gap is inf"):
+        model = LogisticRegression(C=1e300).fit(X + 10 * y[:, None], y)  # separable
+    assert np.isfinite(model.coef_).all()
 
 
 def test_a_system_that_is_none_ends_it():

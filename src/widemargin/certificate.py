@@ -129,7 +129,8 @@ def certify(
 ) -> Certificate:
     """The certificate of (w, b) and of the feasible dual point next to α.
 
-    The margins and the primal value may be known already and, if α is feasible, its weights.
+    The margins and the primal value may be known already. So may the weights w(α); then α must be what
+    :meth:`Problem.feasible` returned.
     """
     margins = problem.margins(w, b) if margins is None else margins
     if implied is None:

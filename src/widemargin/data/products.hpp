@@ -242,32 +242,44 @@ inline int pieces_of(double additions, Index size) {
     return worth >= 8 ? 8 : worth >= 4 ? 4 : worth >= 0.5 ? 2 : 1;
 }
 
-// out = the sum of what add(begin, end, sum) adds for each of a few long stretches of rows, of which those with v ≠ 0 count;
-// `size` numbers. Stretches have as many numbers as each other, not as many rows.
-template <class Rows, class Add>
-void sum_of_rows(const Rows& rows, const double* v, double* out, Index size, int threads, Add add) {
-    constexpr Index groups = 128;
-    std::array<Index, groups + 1> used{};  // numbers of the groups of rows before each edge
-    const auto edge = [&](Index group) { return rows.n * group / groups; };
-    for (Index group = 0; group < groups; ++group) {
-        Index here = 0;
-        for (Index i = edge(group); i < edge(group + 1); ++i) here += v[i] != 0 ? nonzeros_of(rows, i) : 0;
-        used[static_cast<std::size_t>(group) + 1] = used[static_cast<std::size_t>(group)] + here;
+// A few stretches of rows for sums of `size` numbers: each has about as many numbers as the others, not as many rows. Those with
+// v = 0 count for nothing, if there is a v.
+class Stretches {
+   public:
+    template <class Rows>
+    Stretches(const Rows& rows, const double* v, Index size) : n(rows.n) {
+        for (std::size_t group = 0; group < groups; ++group) {
+            used[group + 1] = used[group];
+            for (Index i = edge(group); i < edge(group + 1); ++i)
+                used[group + 1] += !v || v[i] != 0 ? nonzeros_of(rows, i) : 0;
+        }
+        pieces = pieces_of(static_cast<double>(used.back()), size);
     }
-    const int pieces = pieces_of(static_cast<double>(used.back()), size);
-    const auto begin_of = [&](int piece) {
-        if (piece == pieces) return rows.n;
-        return edge(std::lower_bound(used.begin(), used.end(), used.back() * piece / pieces) - used.begin());
-    };
-    sum_of_pieces(pieces, out, size, threads,
-                  [&](int piece, double* sum) { add(begin_of(piece), begin_of(piece + 1), sum); });
-}
+    int count() const { return pieces; }
 
-// The same block by block.
+    // Where the k-th begins; the last one ends where another would begin.
+    Index begin(int k) const {
+        if (k == pieces) return n;
+        return edge(static_cast<std::size_t>(std::lower_bound(used.begin(), used.end(), used.back() * k / pieces) - used.begin()));
+    }
+
+   private:
+    static constexpr std::size_t groups = 128;
+    const Index n;
+    std::array<Index, groups + 1> used{};  // numbers before each edge
+    int pieces;
+
+    Index edge(std::size_t group) const { return n * static_cast<Index>(group) / static_cast<Index>(groups); }
+};
+
+// out = the sum of what add(begin, end, sum) adds for each block of rows, of which those with v ≠ 0 count; `size` numbers.
 template <class Rows, class Add>
 void sum_of_blocks(const Rows& rows, const double* v, double* out, Index size, int threads, Add add) {
-    sum_of_rows(rows, v, out, size, threads, [&](Index from, Index to, double* sum) {
-        for (Index begin = from; begin < to; begin += block_rows) add(begin, std::min(to, begin + block_rows), sum);
+    const Stretches stretches(rows, v, size);
+    sum_of_pieces(stretches.count(), out, size, threads, [&](int k, double* sum) {
+        const Index end = stretches.begin(k + 1);
+        for (Index begin = stretches.begin(k); begin < end; begin += block_rows)
+            add(begin, std::min(end, begin + block_rows), sum);
     });
 }
 

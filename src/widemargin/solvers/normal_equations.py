@@ -171,7 +171,11 @@ class Tall(ByColumns):
         if self.idle is not None:
             own[self.idle] = own[:, self.idle] = 0.0
             diagonal[self.idle] = 1.0
-        self.factor.refresh()
+        try:
+            self.factor.refresh()
+        except np.linalg.LinAlgError:
+            self.known = None  # nothing to go on from
+            raise
 
     def _update(self, weights: Floats) -> None:
         """ZᵀDZ anew or, where few rows changed their weight, by what they change."""
