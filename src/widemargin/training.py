@@ -197,8 +197,8 @@ class _Loop:
             self._record(iterate, iterate.primal, iterate.dual, max(iterate.primal - iterate.dual, 0.0), proved=False)
             return False
         alpha, implied = iterate.alpha, None
-        # Both products in one walk, where reading the rows takes longer, and where the primal, which a walk less would
-        # give, seldom refuses the claim: one in eight of a smooth loss, but half of those of the hinge.
+        # Both products in one walk, where rows have to be read for it, and where the primal, for which one would do,
+        # seldom refuses the claim: one in eight of a smooth loss, but half of those of the hinge.
         if len(self.problem.rows.parts) > 1 or self.problem.loss.smooth:
             alpha = self.problem.feasible(alpha)
             scores, implied = self.problem.rows.scores_and_combine(iterate.w, alpha * self.problem.y)
