@@ -13,6 +13,9 @@ namespace widemargin {
 struct Sight {
     double gap = 0;                         // Σ of each row's Fenchel–Young gap when it was visited
     double largest = -inf, smallest = inf;  // of the gradients of rows that may still move
+    Index slow = 0;                         // rows that are slow to settle
+
+    double worst() const { return std::max(largest, -smallest); }
 };
 
 // When rows leave, come back and are visited again; dual_cd.py says why.
@@ -49,7 +52,7 @@ struct Course {
     // if it saw the gap as it is now.
     void judge(const Sight& seen, double earlier, Index left, const Habits& habits, bool present = false) {
         gap = std::abs(seen.gap);
-        worst = std::max(seen.largest, -seen.smallest);
+        worst = seen.worst();
         const double claim = dual > 0 ? gap / dual : inf;
         if (earlier > 0 && dual > 0) before = earlier / dual;
         // The gaps were seen before the visits that shrank them: by now they have fallen as they did from the last time.

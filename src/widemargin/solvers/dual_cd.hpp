@@ -137,6 +137,7 @@ template <class Loss, class Rows>
         const double g = Loss::gradient(alpha, m, c);
         const bool settled = change == 0 && g != 0, slow = !settled && std::abs(g) >= pass.slow_from;
         if (pass.slow[i] != slow) pass.slow[i] = slow;  // seldom: other threads' rows are on the same line
+        sight.slow += slow;
         if (settled) {  // at the bound where it wants to be
             if (g > pass.shrink_above || g < pass.shrink_below || pass.focus > 0) pass.active[position] = -1 - i;
             return;
@@ -338,6 +339,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
         total.gap += shard.sight.gap;
         total.largest = std::max(total.largest, shard.sight.largest);
         total.smallest = std::min(total.smallest, shard.sight.smallest);
+        total.slow += shard.sight.slow;
     }
     return total;
 }
@@ -352,12 +354,24 @@ Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
     return sight;
 }
 
+// Writes those of the list that are wanted one after the other, and returns how many they are; there must be room for all.
+// Without a branch: which rows are wanted cannot be foreseen.
+template <class Wanted>
+Index pick(const Index* list, Index count, Index* to, Wanted wanted) {
+    Index picked = 0;
+    for (Index k = 0; k < count; ++k) {
+        const Index i = list[k];
+        to[picked] = i;
+        picked += wanted(i);
+    }
+    return picked;
+}
+
 // Visits all rows in play and leaves those that stay in play at the beginning of pass.active.
 template <class Loss, class Rows>
 Sight sweep(const Rows& rows, DualCd& pass, Workspace& work) {
     const Sight sight = visit_all<Loss>(rows, pass, work);
-    Index* const end = std::remove_if(pass.active, pass.active + pass.actives, [](Index i) { return i < 0; });
-    pass.actives = end - pass.active;
+    pass.actives = pick(pass.active, pass.actives, pass.active, [](Index i) { return i >= 0; });
     return sight;
 }
 
@@ -380,15 +394,15 @@ struct Again {
 };
 
 template <class Loss, class Rows>
-Index sweep_again(const Rows& rows, DualCd pass, const Again& again, double largest, Workspace& work, Draws& draws,
+Index sweep_again(const Rows& rows, DualCd pass, const Again& again, const Sight& seen, Workspace& work, Draws& draws,
                   double& s) {
-    std::vector<Index> slow, order(pass.order, pass.order + pass.blocks);
-    for (Index k = 0; k < pass.actives; ++k)
-        if (pass.slow[pass.active[k]]) slow.push_back(pass.active[k]);
     const Index most = pass.actives;
-    pass.active = slow.data(), pass.actives = static_cast<Index>(slow.size());
-    if (slow.empty() || 2 * pass.actives > most) return 0;
-    pass.focus = again.share * largest;
+    if (seen.slow == 0 || 2 * seen.slow > most) return 0;
+    const auto slow = std::make_unique_for_overwrite<Index[]>(static_cast<std::size_t>(most));
+    std::vector<Index> order(pass.order, pass.order + pass.blocks);
+    pass.actives = pick(pass.active, most, slow.get(), [&](Index i) { return pass.slow[i] != 0; });
+    pass.active = slow.get();
+    pass.focus = again.share * seen.worst();
     pass.shrink_above = inf, pass.shrink_below = -inf;
     Index visits = 0;
     for (Index k = 0; k < again.times && pass.actives > 0 && visits + pass.actives <= 2 * most; ++k) {
@@ -421,9 +435,8 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         sight = sweep<Loss>(rows, pass, work);
         pass.b += pass.s * pass.inverse_rho;
         if (!Loss::shrinks) break;
-        const double worst = std::max(sight.largest, -sight.smallest);
         if (std::abs(sight.gap) > proof) {
-            if (again.times > 0) visits += sweep_again<Loss>(rows, pass, again, worst, work, draws, pass.s);
+            if (again.times > 0) visits += sweep_again<Loss>(rows, pass, again, sight, work, draws, pass.s);
             if constexpr (Loss::shrinks)
                 if (pass.actives > 0 && static_cast<double>(visits - settled) > again.patience * static_cast<double>(pass.actives))
                     settled = visits += FreeRows<Loss, Rows>(rows, pass).settle(pass);
@@ -432,7 +445,7 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
         before = std::abs(sight.gap);
         pass.shrink_above = sight.largest > 0 ? sight.largest : inf;
         pass.shrink_below = sight.smallest < 0 ? sight.smallest : -inf;
-        pass.slow_from = again.share * worst;
+        pass.slow_from = again.share * sight.worst();
         if (pass.actives < again.many) pass.split = false;
     }
     return sight;
