@@ -279,6 +279,42 @@ def test_few_rows_in_play(split, dtype):
         assert np.array_equal(one, two)
 
 
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_slow_rows_are_visited_again(split, threads):
+    """Once more, those that the pass has marked: as many more visits as there are marks among the rows in play."""
+    made, y = text_like(4000)
+    rows, start = Rows(made, threads), np.random.default_rng(0).uniform(-0.5, 1.5, 4000).clip(0, 1)
+
+    def visited(times, slow_from):
+        alpha, w, active, slow = start.copy(), rows.combine(start * y), np.arange(rows.n), np.zeros(rows.n, np.uint8)
+        *_, left, visits = _core.dual_cd_pass(
+            "hinge", rows.core, y, np.ones(rows.n), rows.square_norms, alpha, w, 0.0, 0.0, 0.0, active, rows.n,
+            np.arange(rows.n // 4), 2, 0.1, -0.1, slow, slow_from, 0.03, times, rows.n // 8, 0.0, 0.0, 0, split,
+            threads, 80, _core.Workspace(),
+        )  # fmt: skip
+        assert 0 < left < rows.n
+        return int(slow[active[:left]].sum()), left, visits
+
+    marks, left, visits = visited(0, 1.0)
+    assert 0 < 2 * marks < left
+    assert visits == rows.n
+    assert visited(1, 1.0)[2] == rows.n + marks
+    marks, left, _ = visited(0, 1e-3)
+    assert 2 * marks > left
+    assert visited(1, 1e-3)[2] == rows.n  # the next pass will do
+
+
+@pytest.mark.parametrize("active", [[3, 3], [2, 1]])
+def test_rows_in_play_must_ascend_where_threads_share_them(active):
+    """Two threads would move the same α."""
+    again = np.zeros(N, np.uint8), 0.0, 0.0, 0, 0, 0.0, 0.0, 0, True, 2, 1, _core.Workspace()
+    numbers = 0.0, 0.0, 0.0, np.array(active), 2, np.arange(1), 4, np.inf, -np.inf, *again
+    rows = Rows(X)
+    with pytest.raises(ValueError, match="must ascend"):
+        _core.dual_cd_pass("hinge", rows.core, Y, np.ones(N), rows.square_norms, np.zeros(N), np.zeros(D), *numbers)
+
+
 @both_storages
 def test_smo(storage):
     """SMO: the same pairs, the same α; b lies between the last violators."""

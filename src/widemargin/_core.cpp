@@ -6,6 +6,8 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -224,6 +226,12 @@ void need_rows(Array<const Index> draws, Index n) {
             throw std::out_of_range("a row, or a block of them, that does not exist was drawn");
 }
 
+// Threads must not meet on a row, and rows that are the same problem as one are shared out once.
+void need_ascending(const Index* list, Index count) {
+    if (std::adjacent_find(list, list + count, std::greater_equal<>()) != list + count)
+        throw std::invalid_argument("rows in play must ascend");
+}
+
 // The numbers that dual coordinate descent reads and writes beside X, of the right lengths.
 wm::DualCd numbers_of_descent(const Rows& rows, Vector y, Vector c, Vector norms, Array<double> alpha, Array<double> w,
                               double inverse_rho, Array<Index> active, Index actives, int shift, Array<unsigned char> slow,
@@ -268,6 +276,7 @@ nb::tuple dual_cd_pass(const std::string& loss, const Rows& rows, Vector y, Vect
     std::vector<bool> drawn(order.size());
     for (std::size_t k = 0; k < order.size(); ++k) drawn[static_cast<std::size_t>(order.data()[k])] = true;
     if (std::find(drawn.begin(), drawn.end(), false) != drawn.end()) throw std::invalid_argument("a block was drawn twice");
+    if (split) need_ascending(pass.active, pass.actives);
     pass.b = b, pass.s = s, pass.order = order.data(), pass.blocks = static_cast<Index>(order.size());
     pass.shrink_above = shrink_above, pass.shrink_below = shrink_below, pass.slow_from = slow_from, pass.split = split;
     wm::Sight sight;
@@ -298,6 +307,8 @@ class Descent {
           terms{live.data(), static_cast<Index>(live.size()), very_few, many, seed, hard, exact} {
         need_rows(live, rows.n());
         need(active.size(), static_cast<Index>(live.size()), "active");
+        need_ascending(terms.live, terms.count);
+        need_ascending(pass.active, pass.actives);
     }
 
     Index actives() const { return pass.actives; }

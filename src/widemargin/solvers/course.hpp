@@ -13,7 +13,7 @@ namespace widemargin {
 struct Sight {
     double gap = 0;                         // Σ of each row's Fenchel–Young gap when it was visited
     double largest = -inf, smallest = inf;  // of the gradients of rows that may still move
-    Index slow = 0;                         // rows that are slow to settle
+    Index slow = 0;                         // how many of these were marked as slow to settle
 
     double worst() const { return std::max(largest, -smallest); }
 };
@@ -33,7 +33,10 @@ struct Course {
     double gap = inf, near = inf;                   // as the last pass saw it, and the relative gap that this suggests
     double before = inf, whole_claim = inf;         // relative gaps: of the last pass, of the last over all rows
     double returns = 0;  // the share of the whole gap at which it was worth the last time that all rows come back
-    bool whole = true, narrowed = false, trusted = true, doubted = false;
+    bool whole = true;      // whether the next pass is over all rows
+    bool narrowed = false;  // whether the last one was not
+    bool trusted = true;    // whether the gap may be thought to have fallen since it was seen: never again after that was wrong
+    bool doubted = false;   // whether the caller was told of a gap that would do, and will have seen for himself
     Index passes = 0, visited = 0, unseen = 0;  // `unseen` since the dual was looked at
 
     // From one pass over all rows to the next Σ αᵢyᵢ falls by much the same share, and b, which moves by s/ρ each time, comes
@@ -63,7 +66,7 @@ struct Course {
         const double share = claim > habits.rough ? habits.bold : habits.shy;
         above = seen.largest > 0 ? share * seen.largest : inf;
         below = seen.smallest < 0 ? share * seen.smallest : -inf;
-        if (whole) {
+        if (whole) {  // and so was the pass that was just made
             if (narrowed) returns = std::clamp(habits.worth * claim / whole_claim, habits.least_return, habits.most_return);
             whole_claim = claim;
         }

@@ -36,7 +36,7 @@ class InPlay {
         slow.resize(count), active.resize(count), order.resize(count);
         for (std::size_t k = 0; k < list.size(); ++k) {
             const auto kind = static_cast<std::size_t>(kinds.of[k]);
-            c[kind] += all.c[list[k]], alpha[kind] += all.alpha[list[k]], slow[kind] |= all.slow[list[k]];
+            c[kind] += all.c[list[k]], alpha[kind] += all.alpha[list[k]];
         }
         before = alpha;
         for (auto* places : {&active, &order}) std::iota(places->begin(), places->end(), Index{0});
@@ -70,7 +70,6 @@ class InPlay {
                 all.alpha[i] = alpha[kind] == Loss::upper(c[kind])
                                    ? Loss::upper(all.c[i])
                                    : std::min(alpha[kind] * (all.c[i] / c[kind]), Loss::upper(all.c[i]));
-            all.slow[i] = slow[kind];
             if (stays[kind]) all.active[all.actives++] = i;
         }
     }

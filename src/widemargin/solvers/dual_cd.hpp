@@ -2,7 +2,7 @@
 // Hsieh et al. 2008 (Algorithm 3, with shrinking); Yu, Huang and Lin 2011 for the logistic loss.
 //
 // An unpenalised bias adds the constraint s = Σ αᵢyᵢ = 0, whose multiplier is b. It is kept by an augmented Lagrangian:
-// rows are scored with b + s/ρ and step against ‖xᵢ‖² + 1/ρ; between passes the caller moves b by s/ρ.
+// rows are scored with b + s/ρ and step against ‖xᵢ‖² + 1/ρ; after each pass b moves by s/ρ.
 //
 // Rows are visited in shuffled blocks of neighbours: in memory order within a block, since a random order of rows costs
 // three times as much per non-zero and converges no faster. Two threads share a pass over much data in one of two ways.
@@ -38,7 +38,7 @@ struct DualCd {
     const double *y, *c, *norms;  // labels ±1, strengths, ‖xᵢ‖²
     double *alpha, *w;            // the dual point and its weights (d)
     double b, s, inverse_rho;     // the bias, Σ αᵢyᵢ, and 1/ρ (0 for no bias)
-    Index* active;                // the rows still in play, ascending
+    Index* active;                // the rows still in play, ascending if they are split; −1 for one that leaves
     Index actives;
     const Index* order;  // the blocks of 2^shift active rows, in the order of their visit
     Index blocks;
@@ -139,10 +139,10 @@ template <class Loss, class Rows>
         if (pass.slow[i] != slow) pass.slow[i] = slow;  // seldom: other threads' rows are on the same line
         sight.slow += slow;
         if (settled) {  // at the bound where it wants to be
-            if (g > pass.shrink_above || g < pass.shrink_below || pass.focus > 0) pass.active[position] = -1 - i;
+            if (g > pass.shrink_above || g < pass.shrink_below || pass.focus > 0) pass.active[position] = -1;
             return;
         }
-        if (std::abs(g) < pass.focus) pass.active[position] = -1 - i;
+        if (std::abs(g) < pass.focus) pass.active[position] = -1;
         sight.largest = std::max(sight.largest, g);
         sight.smallest = std::min(sight.smallest, g);
     }
@@ -226,13 +226,13 @@ template <class Loss, class Rows>
 Sight visit_in_halves(const Rows& rows, DualCd& pass, Workspace& work) {
     const Blocks blocks{pass.active, pass.order, 0, pass.blocks, pass.actives, pass.shift};
     Team team(std::min(pass.threads, 2));
-    Tandem tandem(work.pause);
+    Tandem tandem(work.pause, work.shared);
     Sight sight;
     team.run([&](int thread) {
         if (thread == 0) sight = lead<Loss>(rows, pass, *work.cut, blocks, tandem);
         else go_along<Loss>(rows, pass, *work.cut, blocks, tandem);
     });
-    work.shared += tandem.shared, work.pause = tandem.pause;
+    work.shared = tandem.shared, work.pause = tandem.pause;
     return sight;
 }
 
@@ -354,8 +354,8 @@ Sight visit_all(const Rows& rows, DualCd& pass, Workspace& work) {
     return sight;
 }
 
-// Writes those of the list that are wanted one after the other, and returns how many they are; there must be room for all.
-// Without a branch: which rows are wanted cannot be foreseen.
+// Writes those of the list that are wanted one after the other, and returns how many they are. `to` may be the list itself,
+// else it has room for all. Without a branch: which rows are wanted cannot be foreseen.
 template <class Wanted>
 Index pick(const Index* list, Index count, Index* to, Wanted wanted) {
     Index picked = 0;
@@ -397,8 +397,8 @@ template <class Loss, class Rows>
 Index sweep_again(const Rows& rows, DualCd pass, const Again& again, const Sight& seen, Workspace& work, Draws& draws,
                   double& s) {
     const Index most = pass.actives;
-    if (seen.slow == 0 || 2 * seen.slow > most) return 0;
-    const auto slow = std::make_unique_for_overwrite<Index[]>(static_cast<std::size_t>(most));
+    if (seen.slow == 0 || 2 * seen.slow > most) return 0;  // rows that are slow do not leave: all of them are still in play
+    const auto slow = std::make_unique_for_overwrite<Index[]>(static_cast<std::size_t>(most));  // few of which are touched
     std::vector<Index> order(pass.order, pass.order + pass.blocks);
     pass.actives = pick(pass.active, most, slow.get(), [&](Index i) { return pass.slow[i] != 0; });
     pass.active = slow.get();
@@ -429,17 +429,16 @@ Sight dual_cd_pass(const Rows& rows, DualCd& pass, const Again& again, double pr
                    Draws draws, Index& visits, double& before) {
     std::vector<Index> order(pass.order, pass.order + pass.blocks);
     Sight sight;
-    Index settled = 0;
+    Index at_once = 0;  // visits when all between their bounds last moved at once
     for (visits = 0, before = 0;; reorder(pass, order, draws)) {
         visits += pass.actives;
         sight = sweep<Loss>(rows, pass, work);
         pass.b += pass.s * pass.inverse_rho;
-        if (!Loss::shrinks) break;
-        if (std::abs(sight.gap) > proof) {
+        if constexpr (!Loss::shrinks) break;
+        else if (std::abs(sight.gap) > proof) {
             if (again.times > 0) visits += sweep_again<Loss>(rows, pass, again, sight, work, draws, pass.s);
-            if constexpr (Loss::shrinks)
-                if (pass.actives > 0 && static_cast<double>(visits - settled) > again.patience * static_cast<double>(pass.actives))
-                    settled = visits += FreeRows<Loss, Rows>(rows, pass).settle(pass);
+            if (pass.actives > 0 && static_cast<double>(visits - at_once) > again.patience * static_cast<double>(pass.actives))
+                at_once = visits += FreeRows<Loss, Rows>(rows, pass).settle(pass);
         }
         if (pass.actives == 0 || visits + pass.actives > enough.visits || std::abs(sight.gap) <= enough.gap) break;
         before = std::abs(sight.gap);

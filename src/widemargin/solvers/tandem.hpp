@@ -4,7 +4,8 @@
 // travels from one core to the other and back, some 70 ns. Whoever waits for the other at every visit must be sure that he
 // is there: he may have been put to sleep in favour of another program, or have no core of his own. So visits come in
 // stretches; for each the leader asks the other, and goes alone, with both halves, if there is no answer. After a stretch
-// in which he had to wait for long he asks no more for a while, each time for longer. The bits are the same.
+// in which he had to wait for long he asks no more for a while, each time for longer, and for half as long after 64 that they
+// went through together. The bits are the same.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +31,9 @@ class Tandem {
     static Index first(Index stretch) { return stretch << 6; }
 
     // How many stretches pass without a question after the next long wait, and how many they went through together.
-    Index pause, shared = 0;
+    Index pause, shared;
 
-    explicit Tandem(Index pause) : pause(pause) {}
+    Tandem(Index pause, Index shared) : pause(pause), shared(shared) {}
 
     // The sum of what both have; `side` is 0 for the leader and 1 for the other, `turn` counts the visits they share.
     double sum(int side, std::uint64_t turn, double mine) {
@@ -54,12 +55,14 @@ class Tandem {
         if (last == stretch - 1 && !tired) soon([&] { return offer.load(std::memory_order_relaxed) != 2 * stretch; });
         offered = stretch + 1;
         if (tired) offered += pause, pause = std::min(4 * pause, longest_pause);
-        else if (shared % 64 == 63) pause = std::max(pause / 2, shortest_pause);
         Index open = 2 * stretch;
         if (offer.compare_exchange_strong(open, 2 * offered, std::memory_order_acq_rel)) return false;  // no answer
         offer.store(2 * offered, std::memory_order_release);
         along = !tired;
-        if (along) shared_s = s, last = stretch, ++shared;
+        if (along) {
+            shared_s = s, last = stretch;
+            if (++shared % 64 == 0) pause = std::max(pause / 2, shortest_pause);
+        }
         announce(2 * stretch + tired);
         return along;
     }
