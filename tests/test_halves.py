@@ -1,6 +1,7 @@
 """Long rows cut in two halves, and two threads that go through them in step."""
 
 import importlib
+import time
 from itertools import islice
 
 import numpy as np
@@ -60,10 +61,12 @@ def test_two_threads_do_go_through_long_rows_together():
     problem = make_problem(*long_rows("dense"), 1e-3, threads=2)
     descent = descent_of(problem)
     descent.all_play()
-    for _ in range(5000):
+    for k in range(5000):
         descent.go_on(1)
         if descent.work.shared:
             break
+        if k % 100 == 99:
+            time.sleep(0.1)  # after waits in vain there are no helpers for a while
     assert descent.work.shared > 0
 
 

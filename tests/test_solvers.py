@@ -1,6 +1,7 @@
 """Every solver on every loss; solvers and losses are found by themselves."""
 
 import importlib
+import os
 import sys
 import warnings
 from dataclasses import replace
@@ -260,6 +261,42 @@ def test_shards_give_the_same_bits_on_any_number_of_threads(loss, monkeypatch):
         assert np.array_equal(fits[0].w, other.w)
         assert np.array_equal(fits[0].alpha, other.alpha)
         assert fits[0].b == other.b
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not say where threads run")
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_two_threads_that_share_one_core_give_the_same_bits(loss):
+    """Helpers that are not run when they are called for are done without, and nothing comes out differently."""
+    X, y = text_like(30_000)
+    one = fit(make_problem(X, y, 1.0, loss), solver="dual_cd", tol=1e-6)
+    cores = os.sched_getaffinity(0)
+    threads = [int(thread) for thread in os.listdir("/proc/self/task")]  # helpers that are there already too
+    try:
+        for thread in threads:
+            os.sched_setaffinity(thread, {min(cores)})
+        two = fit(make_problem(X, y, 1.0, loss, threads=2), solver="dual_cd", tol=1e-6)
+    finally:
+        for thread in threads:
+            os.sched_setaffinity(thread, cores)
+    assert np.array_equal(one.w, two.w)
+    assert np.array_equal(one.alpha, two.alpha)
+    assert one.b == two.b
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_a_bias_costs_little_where_rows_have_nothing_in_common(loss, uneven):
+    """Random sparse rows, all of a size or of all sizes: at most half as many passes more than without."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((2000, 5000), density=0.01, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    y = np.where(X @ rng.standard_normal(5000) + rng.standard_normal(2000) > 0, 1.0, -1.0)
+    if uneven:
+        X = sp.diags_array(10 ** rng.uniform(-1, 1, 2000)).tocsr() @ X
+    without, bias = (
+        fit(make_problem(X, y, 1.0, loss, fit_intercept=bias), solver="dual_cd", tol=1e-6) for bias in (False, True)
+    )
+    assert bias.certificate.relative_gap <= 1e-6
+    assert bias.iterations <= 1.5 * without.iterations
 
 
 @pytest.mark.parametrize(("solver", "loss"), [("proximal_newton", "hinge"), ("interior_point", "logistic")])

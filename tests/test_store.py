@@ -272,11 +272,11 @@ def test_estimators_take_rows(stored, estimator):
 @pytest.mark.parametrize(
     ("groups", "name", "limit", "free"),
     [
-        ("0::/a/b\n", "v2/a/b/memory.max", "1000", 1000),
-        ("0::/a/b\n", "v2/a/memory.max", "3000", 3000),
-        ("0::/elsewhere\n", "v2/memory.max", "max", 4096),
-        ("7:cpu,memory:/a\n8:pids:/\n", "v1/a/memory.limit_in_bytes", "2000", 2000),
-        ("7:memory:/a\n", "v1/a/memory.limit_in_bytes", "9223372036854771712", 4096),
+        ("0::/a/b\n", "a/b/memory.max", "1000", 1000),
+        ("0::/a/b\n", "a/memory.max", "3000", 3000),
+        ("0::/elsewhere\n", "memory.max", "max", 4096),
+        ("7:cpu,memory:/a\n8:pids:/\n", "memory/a/memory.limit_in_bytes", "2000", 2000),
+        ("7:memory:/a\n", "memory/a/memory.limit_in_bytes", "9223372036854771712", 4096),
     ],
 )
 def test_free_memory_heeds_control_groups(tmp_path, monkeypatch, groups, name, limit, free):
@@ -287,9 +287,32 @@ def test_free_memory_heeds_control_groups(tmp_path, monkeypatch, groups, name, l
     (tmp_path / name).write_text(limit + "\n")
     monkeypatch.setattr(machine, "INFO", tmp_path / "meminfo")
     monkeypatch.setattr(machine, "GROUPS", tmp_path / "cgroup")
-    limits = {"": (tmp_path / "v2", "memory.max"), "memory": (tmp_path / "v1", "memory.limit_in_bytes")}
-    monkeypatch.setattr(machine, "LIMITS", limits)
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
     assert machine.free_memory() == free
+
+
+@pytest.mark.parametrize(
+    ("groups", "limits", "cores"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000", "a/cpu.max": "250000 100000"}, 3),
+        ("0::/a\n", {"a/cpu.max": "20000 100000"}, 1),
+        ("0::/a\n", {"a/cpu.max": "max 100000"}, 8),
+        ("4:cpuacct,cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "200000", "cpu/a/cpu.cfs_period_us": "100000"}, 2),
+        ("4:cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, 8),
+        ("", {}, 8),
+    ],
+)
+def test_cores_at_hand_heed_control_groups(tmp_path, monkeypatch, groups, limits, cores):
+    """Of eight cores no more are used than the share of time that a container is held to makes up, and at least one."""
+    (tmp_path / "cgroup").write_text(groups)
+    for name, limit in limits.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(limit + "\n")
+    monkeypatch.setattr(machine, "GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(machine, "_share_of_time", machine._share_of_time.__wrapped__)
+    assert machine.cores_at_hand() == cores
 
 
 @pytest.mark.parametrize("signed", [False, True])

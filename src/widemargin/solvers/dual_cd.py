@@ -29,9 +29,10 @@ from widemargin.solvers.iterate import Iterate, Start, State
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: 1/ρ of the augmented Lagrangian, as a share of the rows' mean squared norm: larger, and all rows compete for the
-#: balance Σ αᵢyᵢ; smaller, and b lags behind. Between 1/10 and 1/100 little changes.
-BALANCE = 1 / 30
+#: 1/ρ of the augmented Lagrangian, at most, as a share of a typical squared norm: larger, and all rows compete for the
+#: balance Σ αᵢyᵢ; smaller, and b lags behind. Less where rows have little in common, and would not compete otherwise:
+#: at least so many of them tell.
+BALANCE, SOME = 1 / 30, 128
 #: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
 BLOCK, BLOCKS = 32, 2000
 #: Data with more non-zeros in play than this is worth two threads: in two shards that run side by side.
@@ -350,8 +351,25 @@ def shift_of(count: int) -> int:
 
 
 def inverse_rho_of(problem: Problem) -> float:
-    """1/ρ, which is 0 without a bias; any will do where all rows are empty."""
-    return BALANCE * float(problem.narrow(problem.norms).mean()) or 1.0 if problem.fit_intercept else 0.0
+    """1/ρ, which is 0 without a bias; any will do where all rows are empty.
+
+    To rows it is what one more column would be, of that square. Judged by some of them.
+    """
+    if not problem.fit_intercept:
+        return 0.0
+    rows, norms = problem.rows, problem.norms
+    some = problem.live[:: max(1, len(problem.live) // SOME)]
+    some = some[norms[some] > 0]
+    if len(some) < 2:
+        return BALANCE * float(problem.narrow(norms).mean()) or 1.0
+    typical = float(np.exp(np.log(norms[some]).mean()))
+    if len(rows.parts) > 1:  # all of which would be read
+        return BALANCE * typical
+    unit = np.zeros(rows.n)
+    unit[some] = 1 / np.sqrt(norms[some])
+    total = rows.combine(unit)
+    alike = (inner(total, total) - len(some)) / (len(some) * (len(some) - 1))  # the mean cosine of two of them
+    return typical * min(BALANCE, max(2 * alike, 1 / min(rows.n, rows.d)))
 
 
 class _Numbers(NamedTuple):

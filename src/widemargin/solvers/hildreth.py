@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from widemargin import _core
 from widemargin.problem import Problem, inner
-from widemargin.solvers.dual_cd import BALANCE
+from widemargin.solvers.dual_cd import inverse_rho_of
 from widemargin.solvers.iterate import Iterate, Start
 from widemargin.solvers.sight import Sight
 
@@ -169,9 +169,8 @@ def dual_by_hildreth(problem: Problem, *, tol: float, seed: int = 0, start: Star
             "use solver='auto' or 'dual_cd'"
         )
     matrix = rows.outer() * np.outer(y, y)
-    balance = BALANCE * float(problem.norms[live].mean()) if problem.fit_intercept else 0.0
+    balance = inverse_rho_of(problem)
     if problem.fit_intercept:
-        balance = balance or 1.0  # nothing but empty rows
         matrix += balance * np.outer(y, y)
     if problem.loss.smooth and not problem.hard:  # the squared hinge's conjugate bends by 1/(2c)
         np.einsum("ii->i", matrix)[live] += 0.5 / problem.c[live]
