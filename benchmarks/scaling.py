@@ -39,7 +39,7 @@ def roofline(X: sp.csr_array, y: np.ndarray) -> None:
                 seconds(lambda rows=problem.rows: rows.scores(ones), 3),
                 seconds_per_pass(problem),
             )
-            for _ in range(20)
+            for _ in range(40)
         ]
         reading, scores, a_pass = map(min, zip(*turns, strict=True))
         print(

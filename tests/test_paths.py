@@ -1,9 +1,7 @@
 """Paths over C, warm starts, fits side by side, predictions without a copy."""
 
 import itertools
-import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from oracles import make_problem, noisy, text_like
 from widemargin import LeastSquaresClassifier, LinearSVM, LogisticRegression, one_against_rest, path
-from widemargin.data import Rows
 from widemargin.solvers import SOLVERS, Start, side_by_side
 from widemargin.training import fit
 
@@ -70,11 +67,13 @@ def test_a_path_of_nothing_is_refused():
 
 @pytest.mark.parametrize("solver", ["dual_cd", "proximal_newton"])
 def test_going_on_from_the_solution_takes_few_steps(solver):
-    """A solver that is handed the solution is at its end at once."""
-    problem = make_problem(*noisy(500, 5), 1.0)
-    cold = fit(problem, solver=solver, tol=1e-6)
-    warm = fit(problem, solver=solver, tol=1e-5, start=Start(cold.alpha, cold.b, hopeful=False))
-    assert 0 < warm.iterations <= 2 < cold.iterations
+    """A solver that is handed the solution is at its end at once; descent, as soon as it has seen that it is."""
+    most = {"dual_cd": 4, "proximal_newton": 2}[solver]
+    for seed in range(6):
+        problem = make_problem(*noisy(500, 5, seed), 1.0)
+        cold = fit(problem, solver=solver, tol=1e-6)
+        warm = fit(problem, solver=solver, tol=1e-5, start=Start(cold.alpha, cold.b, hopeful=False))
+        assert 0 < warm.iterations <= most < cold.iterations
 
 
 def test_proximal_newton_forgets_a_bias_that_is_not_asked_for():
@@ -136,37 +135,6 @@ def test_an_error_ends_all_classes(monkeypatch, failing):
     monkeypatch.setitem(SOLVERS, "dual_cd", SOLVERS["dual_cd"]._replace(solve=endless))
     with pytest.raises(RuntimeError, match="one class fails"):
         LinearSVM(solver="dual_cd", n_jobs=2).fit(X, y)
-
-
-def test_a_child_has_helpers_of_its_own():
-    """Threads do not survive a fork: the child gets new ones, and the same bits."""
-    code = """
-import os, numpy as np
-from widemargin.data import Rows
-X, w = np.random.default_rng(0).standard_normal((50_000, 10)), np.arange(10.0)
-expected = Rows(X, 2).scores(w).tobytes()
-child = os.fork()
-if child == 0:
-    os._exit(0 if Rows(X, 2).scores(w).tobytes() == expected else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
-    assert run.stdout == "0\n", run.stderr
-
-
-def test_helpers_serve_one_caller_at_a_time():
-    """Python threads that compute at once get the same bits, with our threads or without."""
-    X, w = np.random.default_rng(0).standard_normal((20_000, 10)), np.arange(10.0)
-    rows, found = Rows(X, 4), []
-    expected = rows.scores(w).tobytes()
-    threads = [
-        threading.Thread(target=lambda: found.extend(rows.scores(w).tobytes() for _ in range(50))) for _ in "abc"
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected] * 150
 
 
 @pytest.mark.parametrize("as_given", [np.asarray, np.asfortranarray, sp.csr_array, sp.csr_matrix])

@@ -1,7 +1,6 @@
 """Every solver on every loss; solvers and losses are found by themselves."""
 
 import importlib
-import os
 import sys
 import warnings
 from dataclasses import replace
@@ -263,40 +262,65 @@ def test_shards_give_the_same_bits_on_any_number_of_threads(loss, monkeypatch):
         assert fits[0].b == other.b
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system does not say where threads run")
-@pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_two_threads_that_share_one_core_give_the_same_bits(loss):
-    """Helpers that are not run when they are called for are done without, and nothing comes out differently."""
-    X, y = text_like(30_000)
-    one = fit(make_problem(X, y, 1.0, loss), solver="dual_cd", tol=1e-6)
-    cores = os.sched_getaffinity(0)
-    threads = [int(thread) for thread in os.listdir("/proc/self/task")]  # helpers that are there already too
-    try:
-        for thread in threads:
-            os.sched_setaffinity(thread, {min(cores)})
-        two = fit(make_problem(X, y, 1.0, loss, threads=2), solver="dual_cd", tol=1e-6)
-    finally:
-        for thread in threads:
-            os.sched_setaffinity(thread, cores)
-    assert np.array_equal(one.w, two.w)
-    assert np.array_equal(one.alpha, two.alpha)
-    assert one.b == two.b
+#: Factors of rows: of all sizes, a few far longer than all others, a third next to empty.
+SIZES = {
+    "all": lambda rng: 10 ** rng.uniform(-1, 1, 2000),
+    "few long": lambda _: np.where(np.arange(2000) < 20, 100.0, 1.0),
+    "next to empty": lambda _: np.where(np.arange(2000) % 3 == 0, 1e-6, 1.0),
+}
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
-@pytest.mark.parametrize("uneven", [False, True])
-def test_a_bias_costs_little_where_rows_have_nothing_in_common(loss, uneven):
-    """Random sparse rows, all of a size or of all sizes: at most half as many passes more than without."""
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_bias_costs_little_where_rows_have_little_in_common(loss, sizes):
+    """Random sparse rows, three in ten positive: descent takes no more than twice the passes that it takes without."""
     rng = np.random.default_rng(0)
     X = sp.random_array((2000, 5000), density=0.01, format="csr", rng=rng, data_sampler=rng.standard_normal)
-    y = np.where(X @ rng.standard_normal(5000) + rng.standard_normal(2000) > 0, 1.0, -1.0)
-    if uneven:
-        X = sp.diags_array(10 ** rng.uniform(-1, 1, 2000)).tocsr() @ X
+    scores = X @ rng.standard_normal(5000) + rng.standard_normal(2000)
+    X, y = sp.diags_array(SIZES[sizes](rng)).tocsr() @ X, np.where(scores > np.quantile(scores, 0.7), 1.0, -1.0)
     without, bias = (
         fit(make_problem(X, y, 1.0, loss, fit_intercept=bias), solver="dual_cd", tol=1e-6) for bias in (False, True)
     )
     assert bias.certificate.relative_gap <= 1e-6
-    assert bias.iterations <= 1.5 * without.iterations
+    assert bias.iterations <= 2 * without.iterations
+
+
+@pytest.mark.parametrize("size", [0.0, 1.6e-162, 1.0])
+def test_a_bias_has_a_weight_whatever_the_rows(size):
+    """1/ρ is 0 for no bias alone: not for empty rows, nor where the square of a length is no number."""
+    problem = make_problem(np.full((4, 1), size), [1, 1, -1, -1])
+    assert descent_module.inverse_rho_of(problem) > 0
+    assert descent_module.inverse_rho_of(replace(problem, fit_intercept=False)) == 0
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e9])
+@pytest.mark.parametrize("data", [noisy(200, 1000), text_like(300)], ids=["dense", "sparse"])
+def test_the_interior_point_at_any_strength_of_wide_data(data, C):
+    """Classes that can be separated, so that α is far from c: proved to 1e-6, in no more than forty steps."""
+    found = fit(make_problem(*data, C), solver="interior_point", tol=1e-6)
+    assert found.certificate.relative_gap <= 1e-6
+    assert found.iterations <= 40
+
+
+def counts_of_all_lengths(n, d):
+    """Sparse rows of 1 to d numbers, most of them short, and noisy labels."""
+    rng = np.random.default_rng(0)
+    lengths = np.minimum(d, 5 * rng.pareto(1.0, n) + 1).astype(int)
+    places = np.repeat(np.arange(n), lengths), rng.integers(0, d, lengths.sum())
+    X = sp.csr_array((rng.exponential(size=lengths.sum()), places), shape=(n, d))
+    return X, np.where(X @ rng.standard_normal(d) + rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_where_descent_comes_to_its_end_other_methods_go_on(loss, monkeypatch):
+    """After as many passes as it may take, far from the goal."""
+    problem = make_problem(*counts_of_all_lengths(400, 1000), 1e4, loss)
+    monkeypatch.setattr(descent_module, "PASSES", 20)
+    monkeypatch.setattr(sys.modules["widemargin.solvers.auto"], "_is_solved_at_once", lambda _: False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone = fit(problem, solver="dual_cd", tol=1e-6)
+    assert alone.certificate.relative_gap > 1e-6 >= fit(problem, tol=1e-6).certificate.relative_gap
 
 
 @pytest.mark.parametrize(("solver", "loss"), [("proximal_newton", "hinge"), ("interior_point", "logistic")])

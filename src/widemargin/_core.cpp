@@ -460,6 +460,10 @@ double best_bias_of_lines(Vector scores, Vector y, Vector c, double kink, double
     return wm::best_bias_of_lines(scores.data(), y.data(), c.data(), kink, flat, n);
 }
 
+wm::Clock::duration seconds(double time) {
+    return std::chrono::duration_cast<wm::Clock::duration>(std::chrono::duration<double>(time));
+}
+
 double inner(Vector a, Vector b) {
     need(b.size(), static_cast<Index>(a.size()), "b");
     const Release release(static_cast<Index>(a.size()));
@@ -798,6 +802,14 @@ NB_MODULE(MODULE_NAME, m) {
         .def("cut", &cut, "rows"_a, "threads"_a)
         .def_prop_ro("is_cut", [](const wm::Workspace& work) { return work.cut.has_value(); })
         .def_ro("shared", &wm::Workspace::shared);
+    const auto at = [](double now) { return wm::Clock::time_point(seconds(now)); };
+    nb::class_<wm::Prudence>(m, "Prudence")  // for tests, which have a clock of their own
+        .def(nb::init<>())
+        .def("says_no", [at](const wm::Prudence& self, double now) { return self.says_no(at(now)); }, "now"_a)
+        .def(
+            "judge",
+            [at](wm::Prudence& self, double lost, double took, double now) { self.judge(seconds(lost), seconds(took), at(now)); },
+            "lost"_a, "took"_a, "now"_a);
     m.def("dense_rows", &dense_rows<float>, nb::arg("x").noconvert());
     m.def("dense_rows", &dense_rows<double>, nb::arg("x").noconvert());
     const auto bind_csr = [&]<class T, class I>(T, I) {

@@ -1,18 +1,20 @@
 // THREADS: a fixed number of pieces of work, shared out over any number of threads.
 //
-// What is computed depends on the pieces alone, so every sum comes out the same bits however many threads there are.
+// What is computed depends on the pieces alone, so every sum comes out the same bits however many threads there are; the
+// clock decides no more than how many these are.
 // Starting a thread takes as long as reading half a million numbers, so threads are kept: the process has one set of
 // helpers, which sleep between kernels.
 #pragma once
 
 #include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -32,34 +34,33 @@ bool soon(Changed changed, int looks = 8000) {
 
 using Clock = std::chrono::steady_clock;
 
-// Waits until the value is `wanted`, awake for a moment and then asleep; how long it slept.
-template <class T, class Wanted>
-Clock::duration wait_until(const std::atomic<T>& value, Wanted wanted) {
-    if (soon([&] { return wanted(value.load(std::memory_order_acquire)); })) return {};
-    const auto begin = Clock::now();
-    for (T now; !wanted(now = value.load(std::memory_order_acquire));) value.wait(now);
-    return Clock::now() - begin;
+// The time for which this thread has been run.
+inline Clock::duration time_run() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Whether to call for helpers. Where other programs have the cores, whoever waits for helpers that are not run loses more
-// than they bring. Calls during which one was missed for a third of the time or more are in vain: after two in a row there
-// is none for eight times as long as he was missed, after each further one for twice as many times.
+// Whether to call for helpers. Where other programs have the cores, whoever waits for a thread that is not run loses more
+// than it brings. A call is in vain if one of its threads was not run for a third of its time, unless it had only to be
+// woken. After two in a row there is none for 8 × the time lost, after the next ones in vain for 16 ×, 32 × and 64 ×, but
+// for a second at most; each call that lost next to nothing makes it half as many times again.
 class Prudence {
    public:
-    bool says_no() const { return Clock::now() < until; }
+    bool says_no(Clock::time_point now) const { return now < until; }
 
-    void judge(Clock::duration missed, Clock::time_point begin) {
-        const auto now = Clock::now();
-        if (3 * missed < now - begin) {
+    void judge(Clock::duration lost, Clock::duration took, Clock::time_point now) {
+        constexpr auto waking = std::chrono::microseconds(300);
+        if (10 * lost < took) {
             vain = 0, times = std::max(times / 2, fewest);
-        } else if (++vain >= 2) {
-            until = now + times * missed;
+        } else if (lost > waking && 3 * lost > took && ++vain >= 2) {
+            until = now + std::min<Clock::duration>(times * lost, std::chrono::seconds(1));
             times = std::min(2 * times, most);
         }
     }
 
    private:
-    static constexpr int fewest = 8, most = 1024;
+    static constexpr int fewest = 8, most = 64;
     int vain = 0, times = fewest;
     Clock::time_point until{};
 };
@@ -81,44 +82,62 @@ class Helpers {
 
     // Starts helpers until there are `wanted`; returns how many there are, fewer if the system refuses.
     int grow(int wanted) {
-        try {
-            while (static_cast<int>(rounds.size()) < wanted) {
-                rounds.push_back(std::make_unique<std::atomic<unsigned>>(0));
-                std::thread([this, me = static_cast<int>(rounds.size()), mine = rounds.back().get()] {
-                    serve(me, *mine);
-                }).detach();
+        while (static_cast<int>(all.size()) < wanted) {
+            all.push_back(std::make_unique<Helper>());
+            try {
+                std::thread([this, me = static_cast<int>(all.size()), mine = all.back().get()] { serve(me, *mine); }).detach();
+            } catch (const std::exception&) {
+                all.pop_back();
+                break;
             }
-        } catch (const std::system_error&) {
-            rounds.pop_back();
         }
-        return static_cast<int>(rounds.size());
+        return static_cast<int>(all.size());
     }
 
-    // Runs work(0) here and work(1) … work(size − 1) on the helpers; how long the caller slept for them.
+    // Runs work(0) here and work(1) … work(size − 1) on the helpers.
     template <class Work>
-    Clock::duration run(int size, Work& work) {
+    void run(int size, Work& work) {
         call = [](void* it, int thread) { (*static_cast<Work*>(it))(thread); };
         argument = &work;
+        called = Clock::now();
         left.store(size - 1, std::memory_order_relaxed);
         for (int k = 0; k < size - 1; ++k) {
-            auto& round = *rounds[static_cast<std::size_t>(k)];
+            auto& round = all[static_cast<std::size_t>(k)]->round;
             round.fetch_add(1, std::memory_order_release);
             round.notify_one();
         }
-        work(0);
-        return wait_until(left, [](int still) { return still == 0; });
+        auto lost = time_lost([&] { work(0); });
+        const auto done = [&] { return left.load(std::memory_order_acquire) == 0; };
+        while (!soon(done))
+            if (const int still = left.load(std::memory_order_acquire)) left.wait(still);
+        for (int k = 0; k < size - 1; ++k) lost = std::max(lost, all[static_cast<std::size_t>(k)]->lost);
+        const auto now = Clock::now();
+        prudence.judge(lost, now - called, now);
     }
 
    private:
-    std::vector<std::unique_ptr<std::atomic<unsigned>>> rounds;  // each helper counts its own
+    struct alignas(128) Helper {
+        std::atomic<unsigned> round{0};
+        Clock::duration lost{};  // in the last one
+    };
+    std::vector<std::unique_ptr<Helper>> all;
     std::atomic<int> left{0};
     void (*call)(void*, int) = nullptr;
     void* argument = nullptr;
+    Clock::time_point called;
 
-    [[noreturn]] void serve(int me, std::atomic<unsigned>& round) {
+    // For how long this thread was not run from the call to the end of its work.
+    template <class Work>
+    Clock::duration time_lost(Work work) const {
+        const auto before = time_run();
+        work();
+        return (Clock::now() - called) - (time_run() - before);
+    }
+
+    [[noreturn]] void serve(int me, Helper& mine) {
         for (unsigned seen = 0;; ++seen) {
-            wait_until(round, [seen](unsigned now) { return now != seen; });
-            call(argument, me);
+            while (!soon([&] { return mine.round.load(std::memory_order_acquire) != seen; })) mine.round.wait(seen);
+            mine.lost = time_lost([&] { call(argument, me); });
             if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
         }
     }
@@ -129,8 +148,9 @@ class Helpers {
 class Team {
    public:
     explicit Team(int wanted) {
-        if (wanted > 1 && (lock = std::unique_lock(helpers.busy, std::try_to_lock)) && !helpers.prudence.says_no())
-            members = std::min(wanted, helpers.grow(wanted - 1) + 1);
+        if (wanted < 2 || !(lock = std::unique_lock(helpers.busy, std::try_to_lock))) return;
+        if (!helpers.prudence.says_no(Clock::now())) members = std::min(wanted, helpers.grow(wanted - 1) + 1);
+        if (members == 1) lock.unlock();
     }
     int size() const { return members; }
 
@@ -140,38 +160,31 @@ class Team {
         // One body for all: inlined here and there, its loops may become different vectors, whose sums have other bits.
         auto body = [&](int thread) __attribute__((noinline, noipa)) { work(thread); };
         if (members == 1) return body(0);
-        const auto begin = Clock::now();
-        missed = 0;
-        miss(helpers.run(members, body));
-        helpers.prudence.judge(Clock::duration(missed), begin);
+        helpers.run(members, body);
     }
-
-    // For so long a member had to wait for another, or to do without him.
-    void miss(Clock::duration time) { missed.fetch_add(time.count(), std::memory_order_relaxed); }
 
    private:
     Helpers& helpers = Helpers::here();
     std::unique_lock<std::mutex> lock;
     int members = 1;
-    std::atomic<Clock::rep> missed{0};
 };
 
 // Where the threads of a team wait for each other. std::barrier sleeps at once, which takes longer than many a wait.
 class Meeting {
    public:
-    explicit Meeting(Team& team) : team(team) {}
+    explicit Meeting(int members) : members(members) {}
 
     // Returns when all are here; the last to come does `last` first.
     template <class Last>
     void wait(Last last) {
         const unsigned seen = round.load(std::memory_order_acquire);
-        if (arrived.fetch_add(1, std::memory_order_acq_rel) == team.size() - 1) {
+        if (arrived.fetch_add(1, std::memory_order_acq_rel) == members - 1) {
             last();
             arrived.store(0, std::memory_order_relaxed);
             round.fetch_add(1, std::memory_order_release);
             round.notify_all();
         } else {
-            team.miss(wait_until(round, [seen](unsigned now) { return now != seen; }));
+            while (!soon([&] { return round.load(std::memory_order_acquire) != seen; })) round.wait(seen);
         }
     }
     void wait() {
@@ -179,7 +192,7 @@ class Meeting {
     }
 
    private:
-    Team& team;
+    const int members;
     alignas(128) std::atomic<int> arrived{0};
     alignas(128) std::atomic<unsigned> round{0};
 };

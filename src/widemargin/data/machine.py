@@ -13,14 +13,14 @@ from widemargin.data.errors import DataError
 #: Of the free memory, data that are held whole may take this share.
 SHARE = 0.5
 
-#: Where the system tells; control groups are of two versions, which have other names for the same limit.
+#: Where the system tells: of memory, of the control groups of this process, and of their limits.
 INFO, GROUPS, ROOT = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-MEMORY, CORES = (["memory.max"], ["memory.limit_in_bytes"]), (["cpu.max"], ["cpu.cfs_quota_us", "cpu.cfs_period_us"])
 
 
 def free_memory() -> float:
     """Bytes, at most: what the machine has left, or what the process is held to if that is less."""
-    groups = (int(words[0]) for words in _limits_of_groups("memory", MEMORY) if words[0].isdigit())
+    limits = _limits_of_groups("memory", new=("memory.max",), old=("memory.limit_in_bytes",))
+    groups = (int(most) for most, *_ in limits if most.isdigit())
     return float(min((*_left(), *_limits_of_process(), *groups), default=1 << 62))
 
 
@@ -33,8 +33,9 @@ def cores_at_hand() -> int:
 @cache
 def _share_of_time() -> int:
     """In whole cores; it takes files to tell, and seldom changes."""
-    limits = (words for words in _limits_of_groups("cpu", CORES) if len(words) == 2 and words[0].isdigit())
-    return min((math.ceil(int(time) / int(period)) for time, period in limits), default=1 << 30)
+    limits = _limits_of_groups("cpu", new=("cpu.max",), old=("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+    shares = (int(words[0]) / int(words[1]) for words in limits if len(words) == 2 and words[0].isdigit())
+    return math.ceil(min(shares, default=1 << 30))
 
 
 def count_threads(threads: int) -> int:
@@ -60,16 +61,18 @@ def _limits_of_process() -> Iterator[int]:
     yield from (limit for limit in limits if limit > 0)
 
 
-def _limits_of_groups(wanted: str, names: tuple[list[str], list[str]]) -> Iterator[list[str]]:
-    """The words in files of these names, of the groups that this process is in, and of the groups that these are in."""
+def _limits_of_groups(wanted: str, *, new: tuple[str, ...], old: tuple[str, ...]) -> Iterator[list[str]]:
+    """The words in files of these names, of the groups that this process is in, and of the groups that these are in.
+
+    Of the two versions of control groups, the old one has a tree for each kind of limit.
+    """
     for line in _lines(GROUPS):
         _, kinds, path = line.split(":", 2)
         if kinds and wanted not in kinds.split(","):
             continue
-        group = ROOT / (wanted if kinds else "") / path.lstrip("/")
+        group, names = (ROOT / wanted if kinds else ROOT) / path.lstrip("/"), old if kinds else new
         for place in (group, *group.parents):
-            words = [word for name in names[bool(kinds)] for line in _lines(place / name) for word in line.split()]
-            if words:
+            if words := " ".join(text for name in names for text in _lines(place / name)).split():
                 yield words
 
 

@@ -392,7 +392,7 @@ void gram_by_tiles(const Panels<Rows>& panels, const std::vector<Index>& used, d
     const int members = team.size();
     std::vector<double> packed(static_cast<std::size_t>(blocks * of_block));
     std::vector<double> loose(static_cast<std::size_t>(panels.stride * members));  // a row per thread, before it is packed
-    Meeting meeting(team);
+    Meeting meeting(members);
     team.run([&](int thread) {
         double* z = loose.data() + thread * panels.stride;
         for (Index begin = 0; begin < total; begin += blocks * panel_rows) {

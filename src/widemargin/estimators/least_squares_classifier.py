@@ -42,7 +42,7 @@ class LeastSquaresClassifier(CertifiedClassifier):
     max_iter : int or None, default=None
         The most steps of conjugate gradients; None for 5,000.
     n_jobs : int or None, default=None
-        Threads; None for all cores. The result is the same, to the last bit, whatever their number.
+        Threads; None for all cores at hand. The result is the same, to the last bit, whatever their number.
 
     Attributes
     ----------

@@ -38,8 +38,8 @@ class LinearSVM(CertifiedClassifier):
         The most passes or steps, cheap passes over few rows counting as one; None for as many as it takes ("pegasos"
         and "sgd" give up after 300 passes, "subgradient" after 2,000 steps).
     n_jobs : int or None, default=None
-        Threads; None for all cores, −1 too. Several classes are trained side by side. The result is the same, to the
-        last bit, whatever their number.
+        Threads; None for all cores at hand, −1 too. Several classes are trained side by side. The result is the same,
+        to the last bit, whatever their number.
     random_state : int, RandomState or None, default=None
         Seed of the order in which rows are visited or drawn; None is the same order every time. Nothing else is random.
     warm_start : bool, default=False

@@ -112,8 +112,6 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
                 yield iterate
                 if not at.trying:
                     break
-            else:
-                return
         steps, last = 0, None
         if method is newton_cg:  # whose plan says nothing of how many products it may take
             method = partial(newton_cg, products=_products(problem, at.trace, tol))

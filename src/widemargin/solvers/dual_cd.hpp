@@ -229,11 +229,8 @@ Sight visit_in_halves(const Rows& rows, DualCd& pass, Workspace& work) {
     Tandem tandem(work.pause, work.shared);
     Sight sight;
     team.run([&](int thread) {
-        if (thread > 0) return go_along<Loss>(rows, pass, *work.cut, blocks, tandem);
-        const auto begin = Clock::now();
-        sight = lead<Loss>(rows, pass, *work.cut, blocks, tandem);
-        const Index stretches = Tandem::stretches(blocks), alone = stretches - (tandem.shared - work.shared);
-        team.miss((Clock::now() - begin) * alone / stretches);
+        if (thread == 0) sight = lead<Loss>(rows, pass, *work.cut, blocks, tandem);
+        else go_along<Loss>(rows, pass, *work.cut, blocks, tandem);
     });
     work.shared = tandem.shared, work.pause = tandem.pause;
     return sight;
@@ -278,7 +275,7 @@ Sight visit_in_shards(const Rows& rows, DualCd& pass, Workspace& work) {
         gamma = std::clamp(second > 0 ? -first / (2 * second) : 1.0, 0.5, 1.0);
         pass.s += gamma * ds;
     };
-    Meeting meeting(team);
+    Meeting meeting(threads);
     team.run([&](int thread) {
         // What both began with, a copy for each thread: a line that another thread writes to comes back slowly.
         double* const merged = room + (3 + thread) * d;

@@ -30,9 +30,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: 1/ρ of the augmented Lagrangian, at most, as a share of a typical squared norm: larger, and all rows compete for the
-#: balance Σ αᵢyᵢ; smaller, and b lags behind. Less where rows have little in common, and would not compete otherwise:
-#: at least so many of them tell.
-BALANCE, SOME = 1 / 30, 128
+#: balance Σ αᵢyᵢ; smaller, and b lags behind. Less where rows have little in common, and would not compete otherwise,
+#: as at least so many of them tell.
+BALANCE, SAMPLED = 1 / 30, 128
 #: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
 BLOCK, BLOCKS = 32, 2000
 #: Data with more non-zeros in play than this is worth two threads: in two shards that run side by side.
@@ -353,23 +353,29 @@ def shift_of(count: int) -> int:
 def inverse_rho_of(problem: Problem) -> float:
     """1/ρ, which is 0 without a bias; any will do where all rows are empty.
 
-    To rows it is what one more column would be, of that square. Judged by some of them.
+    To rows it is as one more column of that square. That is no burden where other columns, one for each direction that
+    rows may take, or what all rows have in common, are as large. The size is that of a mean length: a few long rows do
+    not count for many short ones, nor short ones for nothing.
     """
     if not problem.fit_intercept:
         return 0.0
-    rows, norms = problem.rows, problem.norms
-    some = problem.live[:: max(1, len(problem.live) // SOME)]
-    some = some[norms[some] > 0]
-    if len(some) < 2:
-        return BALANCE * float(problem.narrow(norms).mean()) or 1.0
-    typical = float(np.exp(np.log(norms[some]).mean()))
-    if len(rows.parts) > 1:  # all of which would be read
-        return BALANCE * typical
-    unit = np.zeros(rows.n)
-    unit[some] = 1 / np.sqrt(norms[some])
-    total = rows.combine(unit)
-    alike = (inner(total, total) - len(some)) / (len(some) * (len(some) - 1))  # the mean cosine of two of them
-    return typical * min(BALANCE, max(2 * alike, 1 / min(rows.n, rows.d)))
+    rows, lengths = problem.rows, np.sqrt(problem.narrow(problem.norms))
+    share, typical = BALANCE, float(lengths.mean()) ** 2
+    if len(rows.parts) == 1:  # else all of them would be read
+        share = min(share, max(2 * _likeness(problem), 1 / min(rows.n, rows.d)))
+    return share * typical or 1.0
+
+
+def _likeness(problem: Problem) -> float:
+    """The mean cosine of two rows, as some of them suggest it."""
+    some = problem.live[:: max(1, len(problem.live) // SAMPLED)]
+    some = some[problem.norms[some] > 0]
+    if (count := len(some)) < 2:
+        return 1.0
+    unit = np.zeros(problem.rows.n)
+    unit[some] = 1 / np.sqrt(problem.norms[some])
+    total = problem.rows.combine(unit)
+    return (inner(total, total) - count) / (count * (count - 1))
 
 
 class _Numbers(NamedTuple):

@@ -208,7 +208,10 @@ def _longest(at: _Point, step: _Point) -> float:
 
 
 def _start(problem: Problem, system: NormalEquations) -> _Point:
-    """The w and b of weighted least squares, slacks that hold its margins with room to spare, α where μ is even."""
+    """The w and b of weighted least squares, slacks that hold its margins with room to spare, α where μ is even.
+
+    Or a multiple of that α, if there are more columns than rows.
+    """
     c, kink, n = problem.narrow(problem.c), problem.loss.kink, problem.rows.n
     unbounded = _is_unbounded(problem)
     if unbounded:  # of the size that the rows ask for: least squares of their scale, whatever that is
@@ -222,7 +225,14 @@ def _start(problem: Problem, system: NormalEquations) -> _Point:
         total = inner(w, w) if w.any() else 1 / max(problem.spread, 1e-150) ** 2  # Σ α = ‖w‖² at the optimum
         return _Point(w, b, np.full_like(s, total / len(s)), np.ones_like(s), s, np.zeros_like(s), m)
     xi = np.maximum(kink - m, 0.0) + spare
-    return _Point(w, b, c * xi / (s + xi), c * s / (s + xi), s, xi, m)
+    alpha, room = c * xi / (s + xi), c * s / (s + xi)
+    if problem.rows.d > n:  # where classes can be separated as a rule, and most α are far from c
+        far = problem.weights(problem.widen(alpha))
+        square, total = inner(far, far), kink * float(alpha.sum())
+        if total < square:  # the dual is largest at this multiple
+            alpha *= total / square
+            room = c - alpha
+    return _Point(w, b, alpha, room, s, xi, m)
 
 
 def _snapped(problem: Problem, at: _Point, headway: Headway, iteration: int) -> Iterate:
