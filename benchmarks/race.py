@@ -5,11 +5,11 @@ python benchmarks/race.py --data DIR --only 'a9a;imdb' --loss hinge --C 1
 
 Each trainer climbs a ladder of its own tolerances. A rung's accuracy is (P(w) − D)/D, where D is the best dual bound
 known, so that nobody's own best is the yardstick; the seconds to 1e-3 are those of the quickest rung that gets there,
-∞ where none does within a patience of 10 s. Several classes are trained one against the rest, and the worst counts. No
-bias, so that all solve one problem; what one costs us is told beside. Input is handed over in the form that the
-trainer likes, and only its training is timed. Short runs that count are run again when all others have had their turn,
-several times over: a machine that has other work for a second is slow for whoever's turn it is. MB is the largest peak
-of memory above the input over the rungs, where the system tells (Linux).
+∞ where none does within a patience of 10 s (or --patience). Several classes are trained one against the rest, and the
+worst counts. No bias, so that all solve one problem; what one costs us is told beside. Input is handed over in the form
+that the trainer likes, and only its training is timed. Short runs that count are run again when all others have had
+their turn, several times over: a machine that has other work for a second is slow for whoever's turn it is. MB is the
+largest peak of memory above the input over the rungs, where the system tells (Linux).
 
 Writes race.json, all rungs, and race.png, for each trainer the share of rows it solved within a factor of the fastest.
 """
@@ -45,7 +45,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from demo import text_like  # the path comes first
 
 GOALS = (1e-2, 1e-3, 1e-4, 1e-6)
-#: The rung at which a trainer has used up this many seconds is its last.
+#: The rung at which a trainer has used up this many seconds is its last, unless said otherwise.
 PATIENCE = 10.0
 #: What a pass of a peer costs at least, per non-zero: bounds the passes it may be asked for.
 NANOSECONDS = 2.0
@@ -406,11 +406,13 @@ def draw(races: list[dict], goal: float, path: Path) -> None:
 
 def main() -> None:
     """Runs the races that were asked for."""
+    global PATIENCE  # which the ladders go by
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="a folder of svmlight .bz2 and .npz files")
     parser.add_argument("--only", default="", help="names of sets, with semicolons between")
     parser.add_argument("--loss", default="hinge,squared_hinge,logistic")
     parser.add_argument("--C", default="0.1,1,10")
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds after which a trainer may give up")
     parser.add_argument("--again", type=Path, nargs="+", help="race.json files to sum up instead of a new race")
     parser.add_argument("--small", action="store_true", help="generated sets of a twentieth of the rows")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where race.json and race.png go")
@@ -418,6 +420,7 @@ def main() -> None:
     if chosen.again:
         summary([restored(one) for path in chosen.again for one in json.loads(path.read_text())])
         return
+    PATIENCE = chosen.patience
     chosen.out.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     only = set(filter(None, chosen.only.split(";")))

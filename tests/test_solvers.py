@@ -313,14 +313,20 @@ def counts_of_all_lengths(n, d):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 def test_where_descent_comes_to_its_end_other_methods_go_on(loss, monkeypatch):
-    """After as many passes as it may take, far from the goal."""
-    problem = make_problem(*counts_of_all_lengths(400, 1000), 1e4, loss)
+    """After as many passes as it may take, far from the goal; stopped at any moment, they come to the same bits."""
+    problem, states = make_problem(*counts_of_all_lengths(400, 1000), 1e4, loss), []
     monkeypatch.setattr(descent_module, "PASSES", 20)
+    monkeypatch.setattr(descent_module, "UNSEEN", 0.0)
     monkeypatch.setattr(sys.modules["widemargin.solvers.auto"], "_is_solved_at_once", lambda _: False)
+    monkeypatch.setattr(Pace, "crawls", lambda *_: False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         alone = fit(problem, solver="dual_cd", tol=1e-6)
-    assert alone.certificate.relative_gap > 1e-6 >= fit(problem, tol=1e-6).certificate.relative_gap
+    assert alone.certificate.relative_gap > 1e-6
+    whole = fit(problem, tol=1e-6, keep=lambda state: states.append(state()))
+    assert whole.certificate.relative_gap <= 1e-6
+    for state in states:
+        assert np.array_equal(fit(problem, tol=1e-6, resumed=state).w, whole.w)
 
 
 @pytest.mark.parametrize(("solver", "loss"), [("proximal_newton", "hinge"), ("interior_point", "logistic")])

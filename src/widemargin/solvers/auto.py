@@ -84,7 +84,7 @@ class Memory:
 
 
 def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = None) -> Iterator[Iterate]:
-    """Coordinate descent while it promises to finish first, a method of second order otherwise."""
+    """Coordinate descent while it promises to finish first, a method of second order otherwise, or after its end."""
     if not problem.penalised:
         closed = least_squares if problem.loss.name == "squared" else maximum_likelihood
         yield from closed(problem, tol=tol)
@@ -102,16 +102,19 @@ def auto(problem: Problem, *, tol: float, seed: int = 0, start: Start | None = N
     while at.method < len(plan):
         pace.other, method = plan[at.method]
         if at.trying:
+            iterate = None
             for iterate in descent:
                 at.descend(iterate)
-                at.trace.append(pace.place(at.trace, iterate.visits, iterate.primal, iterate.dual))
+                if iterate.visits or len(at.trace) == 1:  # else it had come to its end before, and is where it was
+                    at.trace.append(pace.place(at.trace, iterate.visits, iterate.primal, iterate.dual))
                 if pace.crawls(at.trace, tol):
-                    at.trying = False
-                    at.reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
-                    iterate.claim = 0.0  # it may be better than it seems, and a look costs next to nothing
-                yield iterate
-                if not at.trying:
                     break
+                yield iterate
+            at.trying = False
+            if iterate is not None:
+                at.reached = Start(iterate.alpha.copy(), iterate.b) if iterate.claim < NEAR else None
+                iterate.claim = 0.0  # it may be better than it seems, and a look costs next to nothing
+                yield iterate
         steps, last = 0, None
         if method is newton_cg:  # whose plan says nothing of how many products it may take
             method = partial(newton_cg, products=_products(problem, at.trace, tol))

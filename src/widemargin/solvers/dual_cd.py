@@ -31,7 +31,7 @@ Integers = NDArray[np.int64]
 
 #: 1/ρ of the augmented Lagrangian, at most, as a share of a typical squared norm: larger, and all rows compete for the
 #: balance Σ αᵢyᵢ; smaller, and b lags behind. Less where rows have little in common, and would not compete otherwise,
-#: as at least so many of them tell.
+#: as so many of them tell, or up to twice as many.
 BALANCE, SAMPLED = 1 / 30, 128
 #: Neighbouring rows are visited together, up to so many, as long as there are so many blocks to shuffle.
 BLOCK, BLOCKS = 32, 2000
@@ -149,7 +149,7 @@ def dual_cd(problem: Problem, *, tol: float, seed: int = 0, start: Start | None 
         yield (now := iterate(*seen, visits=visits, inseparable=hopeless, improving=True))
         at.at_once = now.at_once
     if resumed and course.passes == resumed:  # it had come to its end: once more where it ended
-        yield iterate(np.inf, np.inf, len(live))
+        yield iterate(course.dual + course.gap, course.near, len(live))
 
 
 class _Descent(ABC):
@@ -353,16 +353,16 @@ def shift_of(count: int) -> int:
 def inverse_rho_of(problem: Problem) -> float:
     """1/ρ, which is 0 without a bias; any will do where all rows are empty.
 
-    To rows it is as one more column of that square. That is no burden where other columns, one for each direction that
-    rows may take, or what all rows have in common, are as large. The size is that of a mean length: a few long rows do
-    not count for many short ones, nor short ones for nothing.
+    To rows it is one more column of that square: no burden if it is no larger than what rows have in common, or than an
+    even share of a row's square for each direction that rows may take. That is the square of a mean length: a few long
+    rows do not count for many short ones, nor short ones for nothing.
     """
     if not problem.fit_intercept:
         return 0.0
     rows, lengths = problem.rows, np.sqrt(problem.narrow(problem.norms))
     share, typical = BALANCE, float(lengths.mean()) ** 2
     if len(rows.parts) == 1:  # else all of them would be read
-        share = min(share, max(2 * _likeness(problem), 1 / min(rows.n, rows.d)))
+        share = min(share, max(2 * _likeness(problem), 1 / min(len(problem.live), rows.d)))
     return share * typical or 1.0
 
 

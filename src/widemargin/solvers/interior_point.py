@@ -229,7 +229,7 @@ def _start(problem: Problem, system: NormalEquations) -> _Point:
     if problem.rows.d > n:  # where classes can be separated as a rule, and most α are far from c
         far = problem.weights(problem.widen(alpha))
         square, total = inner(far, far), kink * float(alpha.sum())
-        if total < square:  # the dual is largest at this multiple
+        if total < square < np.inf:  # the dual is largest at this multiple, but for the balance
             alpha *= total / square
             room = c - alpha
     return _Point(w, b, alpha, room, s, xi, m)
