@@ -44,7 +44,8 @@ inline Clock::duration time_run() {
 // Whether to call for helpers. Where other programs have the cores, whoever waits for a thread that is not run loses more
 // than it brings. A call is in vain if one of its threads was not run for a third of its time, unless it had only to be
 // woken. After two in a row there is none for 8 × the time lost, after the next ones in vain for 16 ×, 32 × and 64 ×, but
-// for a second at most; each call that lost next to nothing makes it half as many times again.
+// for a second at most. A call that lost less than a tenth halves that factor, and counting begins anew; others change
+// nothing. (Waits for a disk, or for a thread that has more to do than the others, count as well.)
 class Prudence {
    public:
     bool says_no(Clock::time_point now) const { return now < until; }

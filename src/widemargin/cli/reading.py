@@ -53,7 +53,7 @@ def add_data(parser: argparse.ArgumentParser, name: str = "data", *, what: str =
     base = group.add_mutually_exclusive_group()
     base.add_argument("--zero-based", action="store_true", default=None, help="svmlight columns count from 0")
     base.add_argument("--one-based", dest="zero_based", action="store_false", help="… from 1; found out if not said")
-    group.add_argument("--threads", type=whole(0), default=0, metavar="N", help="threads; 0, or if not said, one per core at hand")
+    group.add_argument("--threads", type=whole(0), default=0, metavar="N", help="threads; 0, the default: one a core")
 
 
 def reading_options(options: argparse.Namespace, path: str, encoding: Any = None) -> dict[str, Any]:
