@@ -354,8 +354,8 @@ def inverse_rho_of(problem: Problem) -> float:
     """1/ρ, which is 0 without a bias; any will do where all rows are empty.
 
     To rows it is one more column of that square: no burden if it is no larger than what rows have in common, or than an
-    even share of a row's square for each direction that rows may take. That is the square of a mean length: a few long
-    rows do not count for many short ones, nor short ones for nothing.
+    even share of a row's square for each direction that rows may take. A row's square is that of the mean length: a few
+    long rows do not count for many short ones, nor short ones for nothing.
     """
     if not problem.fit_intercept:
         return 0.0
