@@ -2,7 +2,8 @@
 
 Each is a generator that yields its whole state, a `Step`, after every step. X is a dense array, the labels y are ±1;
 the random choices are the caller's, who passes the examples as `draws`. Nothing here is fast or proved: for that there
-are the solvers. Kernels for `smo` stand in `kernels.py`, the slopes at a kink in `subdifferential.py`.
+are the solvers. `perceptron`, `dual_cd` and `smo` take a kernel in place of the inner product, `hildreth` its matrix;
+the usual ones stand in `kernels.py`, the slopes at a kink in `subdifferential.py`.
 """
 
 from widemargin.textbook.dual_cd import dual_cd

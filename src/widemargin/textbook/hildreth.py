@@ -7,6 +7,16 @@ Orders: 1 … n again and again ("cyclic"); 1 … n, n−1 … 1, 2 … ("back_a
 ("random"); whichever coordinate gains most ("greedy"). Stops: no coordinate can change any more, each having been tried
 since the last change; the last n steps gained no more than `tol`; the number of steps.
 
+The dual SVM without bias, box [0, C], is such a problem, with b = −1 and Qᵢⱼ = yᵢyⱼxᵢ·xⱼ, or yᵢyⱼk(xᵢ, xⱼ) for a
+kernel; `dual_cd.py` takes the same steps. With k(a, b) = (1 + a·b)² and C = 1, on labels that no line separates, the
+sign of x₁x₂:
+
+>>> from widemargin.textbook.kernels import polynomial
+>>> X, y = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+>>> *_, last = hildreth(np.outer(y, y) * polynomial(2)(X, X), -np.ones(4), upper=1.0)
+>>> print(last.alpha)
+[0.125 0.125 0.125 0.125]
+
 Notes 001, slides "QP: Hildreth Algorithm", with u = ∞. Their "maximal descent" is an ascent, as the problem is a
 maximisation. Their example, Q = [[4, 1], [1, 2]] and b = (−6, −4), has the maximum (8/7, 10/7):
 
