@@ -17,7 +17,7 @@ class Step(NamedTuple):
     t: int
     #: the example or coordinate used, or several of them; None for a step over all examples
     i: int | tuple[int, ...] | None
-    #: what the algorithm would return if it stopped now
+    #: what the algorithm would return if it stopped now; empty with a kernel, where `alpha` stands for it
     w: Floats
     #: 0 where there is no bias
     b: float
