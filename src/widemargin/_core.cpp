@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "bias.hpp"
+#include "bindings.hpp"
 #include "certificate.hpp"
 #include "data/one_walk.hpp"
 #include "data/products.hpp"
@@ -43,40 +44,7 @@ using wm::Index;
 
 namespace {
 
-template <class T>
-using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
-using Vector = Array<const double>;
-
-// X in one of its storages, with the arrays it borrows kept alive.
-struct Rows {
-    using Storage = std::variant<wm::Contiguous<float>, wm::Contiguous<double>, wm::Strided<float>, wm::Strided<double>,
-                                 wm::Csr<float, std::int32_t>, wm::Csr<float, std::int64_t>,
-                                 wm::Csr<double, std::int32_t>, wm::Csr<double, std::int64_t>>;
-    Storage storage;
-    nb::tuple borrowed;
-
-    template <class Visit>
-    auto visit(Visit&& work) const {
-        return std::visit(std::forward<Visit>(work), storage);
-    }
-    Index n() const {
-        return visit([](const auto& rows) { return rows.n; });
-    }
-    Index d() const {
-        return visit([](const auto& rows) { return rows.d; });
-    }
-    Index nonzeros() const {
-        return visit([](const auto& rows) { return wm::total_nonzeros(rows); });
-    }
-    bool uneven() const {
-        return visit([](const auto& rows) {
-            if constexpr (requires { rows.uneven; }) return rows.uneven;
-            else return false;
-        });
-    }
-};
+using namespace wm::bindings;
 
 template <class T>
 Rows dense_rows(Matrix<T> x) {
@@ -101,19 +69,6 @@ nb::tuple check_order(Array<const I> columns, Array<const I> starts, Index d, in
         order = wm::check_order(rows, static_cast<Index>(columns.size()), threads);
     }
     return nb::make_tuple(order.rising, order.inside, order.ascending);
-}
-
-void need(std::size_t size, Index wanted, const char* name) {
-    if (static_cast<Index>(size) != wanted)
-        throw std::invalid_argument(std::string(name) + " has the wrong length");
-}
-
-template <class... Sizes>
-auto fresh(double*& data, Sizes... sizes) {
-    const std::size_t count = (std::size_t{1} * ... * static_cast<std::size_t>(sizes));
-    data = new double[count ? count : 1];
-    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-    return nb::ndarray<nb::numpy, double>(data, {static_cast<std::size_t>(sizes)...}, owner);
 }
 
 // Lets other threads of Python go on meanwhile, if this takes longer than to hand over to them and to wait for one's turn.
@@ -786,6 +741,7 @@ int cpu_level() { return 1; }
 NB_MODULE(MODULE_NAME, m) {
     using nb::literals::operator""_a;
     m.def("cpu_level", &cpu_level);
+    bind_kernels(m);
     nb::list names;
     std::apply([&](auto... losses) { (names.append(nb::str(losses.name)), ...); }, wm::Losses{});
     m.attr("loss_names") = nb::tuple(names);

@@ -1,0 +1,203 @@
+// The bindings of kernels and of their solver.
+#include "../bindings.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include "../solvers/kernel_smo/kernel_smo.hpp"
+#include "gram.hpp"
+#include "row_source.hpp"
+
+namespace widemargin::bindings {
+namespace {
+
+using kernels::Function;
+using kernels::Points;
+
+template <class T>
+using Square = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+using Shift = std::optional<Array<const double>>;
+
+Function function(const std::string& name, double gamma, double coef0, int degree) {
+    const auto shape = kernels::shape_of(name);
+    if (!shape) throw std::invalid_argument("no kernel is called '" + name + "'");
+    if (degree < 0) throw std::invalid_argument("a degree is at least 0");
+    return {*shape, gamma, coef0, degree};
+}
+
+const double* shift_of(const Shift& shift, const Rows& rows) {
+    if (!shift) return nullptr;
+    need(shift->size(), rows.d(), "shift");
+    return shift->data();
+}
+
+void need_columns(const Rows& a, const Rows& b) {
+    if (a.d() != b.d()) throw std::invalid_argument("the two sets of rows have different numbers of columns");
+}
+
+template <class T>
+Points<T> points_of(const Function& f, const Rows& rows, const double* shift, bool sparse) {
+    return rows.visit([&](const auto& x) { return kernels::points_of<T>(f, x, nullptr, 0, rows.n(), shift, sparse); });
+}
+
+// k over all pairs of rows, in double precision.
+auto kernel_matrix(const Function& f, const Rows& a, const Rows& b, const Shift& shift, bool sparse, int threads) {
+    need_columns(a, b);
+    double* out;
+    auto result = fresh(out, a.n(), b.n());
+    nb::gil_scoped_release release;
+    const auto A = points_of<double>(f, a, shift_of(shift, a), sparse), B = points_of<double>(f, b, shift_of(shift, b), sparse);
+    std::vector<Index> index(static_cast<std::size_t>(a.n()));
+    std::vector<double*> rows(index.size());
+    std::iota(index.begin(), index.end(), Index{0});
+    for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = out + static_cast<Index>(k) * b.n();
+    kernels::rows_of_matrix(f, A, index.data(), a.n(), B, rows.data(), threads);
+    return result;
+}
+
+// Σⱼ coef[j, v] k(xᵢ, bⱼ) for every row of X and every column v.
+auto kernel_scores(const Function& f, const Rows& x, const Rows& b, Square<double> coef, const Shift& shift, bool sparse, int threads) {
+    need_columns(x, b);
+    need(coef.shape(0), b.n(), "coef");
+    const auto columns = static_cast<Index>(coef.shape(1));
+    if (columns > 1 && (coef.stride(1) != 1 || coef.stride(0) != columns)) throw std::invalid_argument("coef is not in C order");
+    double* out;
+    auto result = fresh(out, x.n(), columns);
+    nb::gil_scoped_release release;
+    const auto B = points_of<double>(f, b, shift_of(shift, b), sparse);
+    x.visit([&](const auto& rows) {
+        kernels::scores(f, rows, shift_of(shift, x), sparse, B, coef.data(), columns, out, threads);
+    });
+    return result;
+}
+
+// k(x, x) of every row.
+auto kernel_diagonal(const Function& f, const Rows& rows, const Shift& shift, bool sparse) {
+    double* out;
+    auto result = fresh(out, rows.n());
+    nb::gil_scoped_release release;
+    const auto points = points_of<double>(f, rows, shift_of(shift, rows), sparse);
+    for (Index i = 0; i < rows.n(); ++i) out[i] = kernels::value_with_itself(f, points.self[static_cast<std::size_t>(i)]);
+    return result;
+}
+
+template <class T>
+struct Source {
+    std::unique_ptr<kernels::RowSource<T>> rows;
+    nb::object borrowed;
+
+    static Source cached(const Function& f, const Rows& rows, const Shift& shift, bool sparse, std::size_t bytes) {
+        nb::gil_scoped_release release;
+        auto points = points_of<T>(f, rows, shift_of(shift, rows), sparse);
+        return {std::make_unique<kernels::CachedRows<T>>(f, std::move(points), bytes), nb::object()};
+    }
+    static Source given(Square<T> matrix) {
+        if (matrix.shape(0) != matrix.shape(1)) throw std::invalid_argument("a kernel matrix is square");
+        if (matrix.stride(1) != 1 && matrix.shape(1) > 1) throw std::invalid_argument("the rows of a kernel matrix lie in one piece");
+        const auto n = static_cast<Index>(matrix.shape(0));
+        return {std::make_unique<kernels::GivenMatrix<T>>(matrix.data(), n, matrix.stride(0)), nb::cast(matrix)};
+    }
+};
+
+using SegmentTuple = std::tuple<Index, Index>;  // the first row in the source, and how many
+
+template <class T>
+class Solver {
+   public:
+    Solver(nb::handle source, const std::vector<SegmentTuple>& segments, Array<const double> y, Array<const double> c,
+           Array<double> alpha, Array<double> e, Index block, int threads)
+        : borrowed(nb::make_tuple(source, y, c, alpha, e)), n(static_cast<Index>(y.size())),
+          smo(*nb::cast<Source<T>&>(source).rows, checked(segments, nb::cast<Source<T>&>(source).rows->size()), y.data(), c.data(),
+              alpha.data(), e.data(), n, options(block, threads)) {
+        need(c.size(), n, "c");
+        need(alpha.size(), n, "alpha");
+        need(e.size(), n, "e");
+        Index total = 0;
+        for (const auto& one : segments) total += std::get<1>(one);
+        need(static_cast<std::size_t>(total), n, "the segments");
+    }
+
+    // Rounds taken, primal, dual, violation, bias, and whether nothing more can be done.
+    auto run(Index rounds, double tol) {
+        KernelSmoStatus seen;
+        Index taken;
+        {
+            nb::gil_scoped_release release;
+            taken = smo.run(rounds, tol, seen);
+        }
+        return std::make_tuple(taken, seen.primal, seen.dual, seen.violation, seen.b, smo.stalled);
+    }
+    static void run_all(const std::vector<Solver*>& all, Index rounds, double tol, int threads) {
+        nb::gil_scoped_release release;
+        run_pieces(static_cast<int>(all.size()), threads, [&](int k) {
+            KernelSmoStatus seen;
+            all[static_cast<std::size_t>(k)]->smo.run(rounds, tol, seen);
+        });
+    }
+    std::vector<Index> working_set() const { return smo.working_set; }
+    void set_working_set(std::vector<Index> rows) {
+        for (const Index i : rows)
+            if (i < 0 || i >= n) throw std::out_of_range("a row of the working set does not exist");
+        smo.working_set = std::move(rows);
+    }
+    std::int64_t steps() const { return smo.steps; }
+    auto worst() const { return std::make_tuple(smo.worst.i, smo.worst.j, smo.worst.share); }
+
+   private:
+    nb::tuple borrowed;
+    Index n;
+    KernelSmo<T> smo;
+
+    static KernelSmoOptions options(Index block, int threads) {
+        if (block < 2) throw std::invalid_argument("a block has at least two rows");
+        KernelSmoOptions result;
+        result.block = block, result.threads = threads;
+        return result;
+    }
+    static std::vector<Segment> checked(const std::vector<SegmentTuple>& segments, Index size) {
+        std::vector<Segment> result;
+        Index local = 0;
+        for (const auto& [source, count] : segments) {
+            if (source < 0 || count < 0 || source + count > size) throw std::out_of_range("a segment outside of the kernel matrix");
+            result.push_back({local, source, count});
+            local += count;
+        }
+        return result;
+    }
+};
+
+template <class T>
+void bind_precision(nb::module_& m, const char* source, const char* solver) {
+    using namespace nb::literals;
+    nb::class_<Source<T>>(m, source)
+        .def_static("cached", &Source<T>::cached, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "bytes"_a)
+        .def_static("given", &Source<T>::given, nb::arg("matrix").noconvert())
+        .def_prop_ro("computed", [](const Source<T>& self) { return self.rows->computed(); })
+        .def_prop_ro("capacity", [](const Source<T>& self) { return self.rows->capacity(); });
+    nb::class_<Solver<T>>(m, solver)
+        .def(nb::init<nb::handle, const std::vector<SegmentTuple>&, Array<const double>, Array<const double>, Array<double>,
+                      Array<double>, Index, int>(),
+             "source"_a, "segments"_a, "y"_a, "c"_a, nb::arg("alpha").noconvert(), nb::arg("e").noconvert(), "block"_a, "threads"_a)
+        .def("run", &Solver<T>::run, "rounds"_a, "tol"_a)
+        .def_static("run_all", &Solver<T>::run_all, "all"_a, "rounds"_a, "tol"_a, "threads"_a)
+        .def_prop_rw("working_set", &Solver<T>::working_set, &Solver<T>::set_working_set)
+        .def_prop_ro("steps", &Solver<T>::steps)
+        .def_prop_ro("worst", &Solver<T>::worst);
+}
+
+}  // namespace
+
+void bind_kernels(nb::module_& m) {
+    using namespace nb::literals;
+    nb::class_<Function>(m, "KernelFunction");
+    m.def("kernel_function", &function, "name"_a, "gamma"_a, "coef0"_a, "degree"_a);
+    m.def("kernel_matrix", &kernel_matrix, "function"_a, "a"_a, "b"_a, "shift"_a.none(), "sparse"_a, "threads"_a);
+    m.def("kernel_scores", &kernel_scores, "function"_a, "x"_a, "b"_a, "coef"_a, "shift"_a.none(), "sparse"_a, "threads"_a);
+    m.def("kernel_diagonal", &kernel_diagonal, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a);
+    bind_precision<float>(m, "KernelRows32", "KernelSmo32");
+    bind_precision<double>(m, "KernelRows64", "KernelSmo64");
+}
+
+}  // namespace widemargin::bindings
