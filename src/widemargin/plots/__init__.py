@@ -5,6 +5,7 @@ drawn beside ours. matplotlib is an extra (``pip install 'widemargin[plots]'``),
 """
 
 from widemargin.plots.convergence import ConvergenceDisplay
+from widemargin.plots.decision import DecisionDisplay
 from widemargin.plots.demo import demo_figure, outlier_figure
 from widemargin.plots.hildreth import HildrethDisplay
 from widemargin.plots.hulls import HullDisplay
@@ -18,6 +19,7 @@ from widemargin.plots.separators import SeparatorsDisplay
 __all__ = [
     "CLASSES",
     "ConvergenceDisplay",
+    "DecisionDisplay",
     "HildrethDisplay",
     "HullDisplay",
     "KKTDisplay",

@@ -93,6 +93,22 @@ def name(of: object, longest: int = LONGEST_NAME) -> str:
     return f" {text}" if text.startswith("_") else text  # matplotlib hides labels that begin with _
 
 
+def class_look(k: int) -> Look:
+    """The mark of the k-th class; beyond six classes, colours come back with other shapes."""
+    if k < len(CLASSES):
+        return dict(CLASSES[k])
+    return {"color": COLOURS[k % len(COLOURS)], "marker": "soD^vPX<>*"[(k + k // len(COLOURS)) % 10], "lw": 0}
+
+
+def tint(color: str, share: float) -> tuple[float, ...]:
+    """A colour thinned with the paper of the style in use, so that marks of this colour stand out from it."""
+    from matplotlib.colors import to_rgb
+
+    paper = grey(PAPER)
+    share *= 1.0 if sum(paper) > 1.5 else 1.8  # on dark paper a little colour is not seen
+    return tuple(share * c + (1 - share) * p for c, p in zip(to_rgb(color), paper, strict=True))
+
+
 def class_label(of: object) -> str:
     """A class in a legend."""
     return f"class {name(of)}"

@@ -7,29 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from widemargin.plots.look import (
-    BAND,
-    CLASSES,
-    EDGE,
-    INSIDE,
-    INSIDE_SUPPORT,
-    MISCLASSIFIED,
-    ON_MARGIN,
-    RASTER,
-    SEPARATOR,
-    SLACK,
-    WRONG_SUPPORT,
-    Display,
-    Look,
-    frame,
-    inked,
-    mark_beyond,
-    mark_scale,
-    name,
-    point_size,
-    scatter,
-)
-from widemargin.plots.sides import Flags, Side, feature_names, main_coordinate, matrix_of, side_of
+from widemargin.plots.decision import draw_plane
+from widemargin.plots.look import BAND, EDGE, SEPARATOR, SLACK, Display, inked, mark_beyond, name
+from widemargin.plots.rows import draw_rows, on_levels, show
+from widemargin.plots.sides import Side, check_fit, feature_names, main_coordinate, matrix_of, rows_of, side_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,14 +19,6 @@ Floats = NDArray[np.float64]
 
 #: More slacks than this would be a thicket of lines.
 MOST_SLACKS = 100
-#: Of the rows that only fill the classes' areas, so many are drawn.
-MOST_FILLERS = 4_000
-#: So few marks stay lines in a picture of many rows.
-FEW = 100
-#: So many marks of a kind are drawn in full black.
-MOST_BLACK = 80
-#: Coinciding rows are counted in the picture at so many places at most.
-MOST_COUNTS = 12
 
 
 class MarginDisplay(Display):
@@ -62,6 +35,10 @@ class MarginDisplay(Display):
     More are seen from the side: the score w·x + b to the right, and upwards the first principal component of what is
     left of X without its part along w.
 
+    With a kernel the separator is curved: one or two features are drawn as `DecisionDisplay` draws them, more are seen
+    from the side, the score w·φ(x) + b to the right and the first principal component of X upwards. With C = ∞ there is
+    nothing to mark but support vectors with ξ = 0; where the classes cannot be separated there is no fit to draw.
+
     Examples
     --------
     >>> from widemargin import LinearSVM
@@ -76,69 +53,40 @@ class MarginDisplay(Display):
     def from_estimator(
         cls, clf: Any, X: ArrayLike, y: ArrayLike, *, target: object = None, ax: Axes | None = None
     ) -> Self:
-        """Draw a linear classifier on rows, those it was fitted to or others.
+        """Draw a linear classifier, or one with a kernel, on rows, those it was fitted to or others.
 
-        Of more than two classes, `target` is the one to tell from the rest. Support vectors are ringed if `clf` has a
+        Of more than two classes, `target` is the one to tell from the rest; of a classifier that tells them apart in
+        pairs, as those with a kernel do, the two classes to draw. Support vectors are ringed if `clf` has a
         ``support_`` and the rows are those it was fitted to.
         """
+        check_fit(clf, cls.__name__, kernels=True)
         side, matrix = side_of(clf, X, y, target, cls.__name__), matrix_of(X)
         display, names = cls._on(ax), [name(one) for one in feature_names(X, clf) or ()]
-        if len(side.w) == 1:
-            places, normal, offset = _on_two_levels(matrix @ np.ones(1), side.positive), np.append(side.w, 0.0), side.b
+        d = matrix.shape[1]
+        if side.w is None and d <= 2 and getattr(clf, "kernel", None) != "precomputed":
+            return display._explain(*draw_plane(display.ax_, clf, X, side, tuple(range(d))))
+        matrix = rows_of(matrix, side.rows)
+        if side.w is None:
+            places = np.column_stack([side.scores, main_coordinate(matrix, None)])
+            normal, offset, names = np.array([1.0, 0.0]), 0.0, ["score w·φ(x) + b", "main direction of X"]
+        elif d == 1:
+            places, normal, offset = on_levels(matrix @ np.ones(1), side.which), np.append(side.w, 0.0), side.b
             display.ax_.set_yticks([0, 1], labels=side.names, rotation="vertical", va="center")
             names = [*(names or ["x"]), "rows of a class are\nspread at random"]
-        elif len(side.w) == 2:
+        elif d == 2:
             places, normal, offset, names = matrix @ np.eye(2), side.w, side.b, names or ["x₁", "x₂"]
         else:
             places = np.column_stack([side.scores, main_coordinate(matrix, side.w)])
             normal, offset, names = np.array([1.0, 0.0]), 0.0, ["score w·x + b", "main direction\nbesides w"]
         groups = [places[side.positive], places[~side.positive]]
-        if len(side.w) > 2:  # the band is the point of such a picture
+        if side.w is None or d > 2:  # the band is the point of such a picture
             groups.append(np.array([[-1.0, 0.0], [1.0, 0.0]]))
-        display._frame(groups, square=len(side.w) == 2)
-        display._draw_rows(places, side)
+        show(display.ax_, groups, stretch=2.5 if side.w is not None and d == 2 else 0.0)
+        draw_rows(display.ax_, places, side)
         display._draw_slacks(places, normal, side)
         display._draw_band(normal, offset)
         mark_beyond(display.ax_, places)
         return display._explain(*names)
-
-    def _frame(self, groups: list[Floats], *, square: bool) -> None:
-        """Show the groups of places; where both axes are of a size, to one scale, so that right angles look right."""
-        low, high = frame(*groups)
-        self.ax_.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        width, height = high - low
-        if square and 0.4 < width / height < 2.5:
-            self.ax_.set_aspect("equal")
-
-    def _draw_rows(self, places: Floats, side: Side) -> None:
-        support = np.zeros(len(places), dtype=bool) if side.support is None else side.support
-        drawn = _thinned(~support & ~side.inside & ~side.wrong)
-        # a few rows of one class can be seen among thousands of the other
-        sizes = np.where(side.positive, point_size(side.positive.sum()), point_size((~side.positive).sum()))
-        crossed = side.wrong if side.wrong.sum() <= RASTER else side.wrong & ~support  # the squares tell it, too
-        for label, rows, share, look in (
-            (_counted(side.names[0], ~side.positive, drawn), ~side.positive & drawn, 1.0, CLASSES[0]),
-            (_counted(side.names[1], side.positive, drawn), side.positive & drawn, 1.0, CLASSES[1]),
-            ("support vector, ξ = 0", support & ~side.inside & ~side.wrong, 3.6, ON_MARGIN),
-            ("support vector, 0 < ξ ≤ 1", support & side.inside, 3.6, INSIDE_SUPPORT),
-            ("support vector, ξ > 1", support & side.wrong, 3.6, WRONG_SUPPORT),
-            ("inside the margin", ~support & side.inside, 0.3, INSIDE),
-            ("misclassified", crossed, 1.2, MISCLASSIFIED),
-        ):
-            if rows.any():
-                count = int(rows.sum())
-                faint = dict(look) if look in CLASSES else _fainter(look, count / mark_scale(self.ax_))
-                pixels = len(places) > RASTER and count > FEW  # the kinds of marks add up
-                scatter(self.ax_, places[rows], share * sizes[rows], label=label, rasterized=pixels, **faint)
-        self._count_coinciding(places)
-
-    def _count_coinciding(self, places: Floats) -> None:
-        """×3 beside three rows in one place, unless there are so many such places that it would be a clutter."""
-        where, counts = np.unique(places, axis=0, return_counts=True)
-        if 0 < (counts > 1).sum() <= MOST_COUNTS:
-            for place, count in zip(where[counts > 1], counts[counts > 1], strict=True):
-                near: Look = {"xytext": (8, 6), "textcoords": "offset points", "fontsize": "x-small"}
-                self.ax_.annotate(f"×{count:,}", place, **near)
 
     def _draw_slacks(self, places: Floats, normal: Floats, side: Side) -> None:
         """ξ of every row that has one: the way to its edge of the band, at right angles to it."""
@@ -174,32 +122,3 @@ class MarginDisplay(Display):
         if 0 not in seen:
             ax.plot([], [], label="score 0, not in view", **inked(SEPARATOR))
         ax.set(xlim=(left, right), ylim=(bottom, top))
-
-
-def _on_two_levels(x: Floats, positive: Flags) -> Floats:
-    """Rows of one feature at the height of their class, up to 0.25 above or below; the same ones every time."""
-    return np.column_stack([x, positive + np.random.default_rng(0).uniform(-0.25, 0.25, len(x))])
-
-
-def _thinned(fillers: Flags) -> Flags:
-    """Every row that is no filler, and so many of those; the same ones every time."""
-    drawn = ~fillers
-    where = np.flatnonzero(fillers)
-    if len(where) > MOST_FILLERS:
-        where = np.random.default_rng(0).choice(where, MOST_FILLERS, replace=False)
-    drawn[where] = True
-    return drawn
-
-
-def _fainter(look: Look, count: float) -> Look:
-    """Thinner, paler strokes the more marks there are: a thousand black rings would be one black patch."""
-    share = min(1.0, (MOST_BLACK / count) ** 0.5)
-    if count > RASTER and "linestyle" in look:  # dots so small are all but a line, and slow to draw
-        look = {**look, "linestyle": "-", "edgecolor": 0.4}
-    return {**look, "lw": max(0.25, share * look["lw"]), "alpha": max(0.12, share) if share < 1 else None}
-
-
-def _counted(label: str, rows: Flags, drawn: Flags) -> str:
-    """The label of a class, and how many of its rows are drawn if not all are."""
-    shown, there = int((rows & drawn).sum()), int(rows.sum())
-    return label if shown == there else f"{label} ({shown:,} of {there:,})"
