@@ -26,7 +26,7 @@ MOST_NUMBERS = 20_000_000
 #: Points along each side of the grid, at least and at most. Scores on a coarser grid than the finest are interpolated.
 COARSEST, FINEST = 64, 300
 #: Both axes have one scale unless one of them would be as many times as long as the other.
-MOST_STRETCH = 2.0
+MOST_STRETCH = 1.4
 #: How much colour the regions of the classes have, beyond their margin and within.
 BEYOND_MARGIN, WITHIN_MARGIN = 0.26, 0.09
 
@@ -245,7 +245,7 @@ def _draw_several(ax: Axes, x: Floats, y: Floats, scores: Floats, seen: Several,
     leads = [one.reshape(shape) for one in seen.leads(scores).T]
     # a class that is predicted without a lead, by a tie of votes, has a boundary all the same
     signed = [np.where(winner == c, np.abs(one), -np.abs(one)) for c, one in enumerate(leads)]
-    _draw_line(ax, [_line(x, y, one, 0.0) for one in signed], f"class boundary{slice_of}", SEPARATOR)
+    _draw_line(ax, [_line(x, y, one, 0.0) for one in signed], f"class boundary{slice_of}", {**SEPARATOR, "lw": 1.2})
     _draw_line(ax, [_line(x, y, one.reshape(shape), 1.0) for one in margins.T], "smallest margin 1", EDGE)
 
 

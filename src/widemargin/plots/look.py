@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 Look = dict[str, Any]
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
+#: For classes beyond the sixth.
+MORE_COLOURS = ("#999933", "#882255", "#44AA99", "#AA7744")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)))
 SIZE = (6.4, 5.2)
 
@@ -94,10 +96,11 @@ def name(of: object, longest: int = LONGEST_NAME) -> str:
 
 
 def class_look(k: int) -> Look:
-    """The mark of the k-th class; beyond six classes, colours come back with other shapes."""
+    """The mark of the k-th class; beyond ten classes, colours come back with other shapes."""
     if k < len(CLASSES):
         return dict(CLASSES[k])
-    return {"color": COLOURS[k % len(COLOURS)], "marker": "soD^vPX<>*"[(k + k // len(COLOURS)) % 10], "lw": 0}
+    colours, shapes = (*COLOURS, *MORE_COLOURS), "soD^vPX<>*"
+    return {"color": colours[k % len(colours)], "marker": shapes[(k + k // len(colours)) % len(shapes)], "lw": 0}
 
 
 def tint(color: str, share: float) -> tuple[float, ...]:

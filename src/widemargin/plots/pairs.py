@@ -53,11 +53,11 @@ def smallest_margins(scores: Floats, k: int, *, by_pairs: bool = True) -> Floats
     """
     if not by_pairs:
         return np.minimum(scores, -best_of_others(scores))
-    smallest = np.full((len(scores), k), np.inf)
+    smallest = np.full((k, len(scores)), np.inf)
     for column, (i, j) in zip(scores.T, pairs(k), strict=True):
-        smallest[:, i] = np.minimum(smallest[:, i], column)
-        smallest[:, j] = np.minimum(smallest[:, j], -column)
-    return smallest
+        smallest[i] = np.minimum(smallest[i], column)
+        smallest[j] = np.minimum(smallest[j], -column)
+    return smallest.T
 
 
 def best_of_others(scores: Floats) -> Floats:
@@ -68,12 +68,12 @@ def best_of_others(scores: Floats) -> Floats:
 
 def elected(scores: Floats, k: int, *, break_ties: bool = False) -> NDArray[np.intp]:
     """The class with most votes."""
-    votes, sums = np.zeros((2, len(scores), k))
+    votes, sums = np.zeros((2, k, len(scores)))
     for column, (i, j) in zip(scores.T, pairs(k), strict=True):
-        votes[:, i] += column > 0
-        votes[:, j] += ~(column > 0)
-        sums[:, i] += column
-        sums[:, j] -= column
+        votes[i] += column > 0
+        votes[j] += ~(column > 0)
+        sums[i] += column
+        sums[j] -= column
     if break_ties:
         votes += sums / (3 * (np.abs(sums) + 1))  # less than a vote, but in the order of the sums
-    return np.asarray(np.argmax(votes, axis=1))
+    return np.asarray(np.argmax(votes, axis=0))
