@@ -108,7 +108,7 @@ def tint(color: str, share: float) -> tuple[float, ...]:
     from matplotlib.colors import to_rgb
 
     paper = grey(PAPER)
-    share *= 1.0 if sum(paper) > 1.5 else 1.8  # on dark paper a little colour is not seen
+    share = share if sum(paper) > 1.5 else share**0.8  # on dark paper a little colour is not seen
     return tuple(share * c + (1 - share) * p for c, p in zip(to_rgb(color), paper, strict=True))
 
 

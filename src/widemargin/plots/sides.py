@@ -219,9 +219,9 @@ def _sides(clf: Any, target: object, display: str) -> tuple[int | None, int, int
     classes = np.asarray(clf.classes_).tolist()
     if not in_pairs(clf):
         second = class_of(clf, target, display)
-        return (
-            (1 - second, second, 0, 1.0 if second == 1 else -1.0) if len(classes) == 2 else (None, second, second, 1.0)
-        )
+        if len(classes) > 2:
+            return None, second, second, 1.0
+        return 1 - second, second, 0, 1.0 if second == 1 else -1.0
     if not isinstance(target, tuple | list) or len(target) != 2 or target[0] == target[1]:
         raise ValueError(
             f"{display} draws two classes, clf has {len(classes)} and tells them apart in pairs; name two of them: "
