@@ -133,6 +133,11 @@ class LinearModel:
             clf.feature_names_in_ = np.array(self.feature_names, dtype=object)
         return clf
 
+    @property
+    def columns(self) -> int:
+        """How many features it was trained on."""
+        return int(self.coef.shape[1])
+
     def scores(self, rows: Rows) -> Floats:
         """w·x + b: of shape (n,) for two classes, (n, classes) for more."""
         columns = [rows.scores(w) + b for w, b in zip(self.coef, self.intercept, strict=True)]
@@ -190,7 +195,15 @@ class LinearModel:
         No code is run, and no room made that the file does not fill. A file that is no model, a damaged or a hostile
         one raises a `ModelError` that says what is wrong with it.
         """
-        model = cls(**FORMATS[kind(Path(path))].load(Path(path)))
+        form = kind(Path(path))
+        fields = FORMATS[form].load(Path(path)) if form in FORMATS else None
+        if fields is None or "kernel" in fields:
+            what = "a model of LIBSVM" if fields is None else "a kernel model"
+            raise ModelError(
+                f"{os.fspath(path)}: {what}, which has support vectors instead of weights; load it with "
+                "KernelModel.load"
+            )
+        model = cls(**fields)
         complaint = model.complaint()
         if complaint:
             raise ModelError(f"{os.fspath(path)}: {complaint}")
@@ -207,7 +220,7 @@ class LinearModel:
             return f"biases of shape {self.intercept.shape} for {len(classes)} classes; they ask for {height}"
         if not np.isfinite(self.coef).all() or not np.isfinite(self.intercept).all():
             return "a weight or a bias is NaN or infinite; train the model again"
-        if not _ascend(classes):
+        if not ascend(classes):
             return "the classes are not in ascending order, each once; order them, and the weights with them"
         if self.feature_names is not None and len(self.feature_names) != self.coef.shape[1]:
             return (
@@ -221,7 +234,8 @@ class LinearModel:
         return ""
 
 
-def _ascend(classes: NDArray[Any]) -> bool:
+def ascend(classes: NDArray[Any]) -> bool:
+    """Whether they are in ascending order, each once."""
     try:
         return bool(np.all(classes[:-1] < classes[1:])) and bool(np.all(classes == classes))
     except TypeError:  # of several types

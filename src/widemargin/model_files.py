@@ -15,6 +15,8 @@ from widemargin.whole_files import written_aside
 HEAD = 64
 #: The words that a line of the head of a LIBLINEAR model may begin with.
 LIBLINEAR_WORDS = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho", "w")
+#: Those of LIBSVM that LIBLINEAR does not have.
+LIBSVM_WORDS = ("svm_type", "kernel_type", "degree", "gamma", "coef0", "total_sv", "nr_sv", "probA", "probB", "SV")
 #: How files that are often mistaken for models begin, and what they are.
 STRANGERS = (
     (rb"\x80[\x01-\x05]", "a pickle, which could run any code; load it where it was made, and save it from there"),
@@ -22,7 +24,6 @@ STRANGERS = (
     (rb"PK\x03\x04", "a zip archive, such as .npz or skops; save a model with LinearModel.save"),
     (rb"\x1f\x8b|BZh|\x28\xb5\x2f\xfd|\x78[\x01\x5e\x9c\xda]", "a compressed file; decompress it first"),
     (rb"PAR1|ARROW1", "a table, not a model; train on it first"),
-    (rb"svm_type", "a model of LIBSVM, whose kernels have no weights; use one of LIBLINEAR"),
     (rb"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s+([0-9]+:|qid:)", "svmlight data, not a model; train on it first"),
 )
 
@@ -32,7 +33,7 @@ class ModelError(ValueError):
 
 
 def kind(path: Path) -> str:
-    """One of "safetensors" or "liblinear", by the first bytes; for anything else, an error that says what it is."""
+    """One of "safetensors", "liblinear" or "libsvm", by the first bytes; else an error that says what it is."""
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         raise ModelError(f"{path}: a directory, not a model; give the file itself")
@@ -47,10 +48,14 @@ def kind(path: Path) -> str:
     first = head.split(maxsplit=1)[0] if head.strip() else b""
     if first in [word.encode() for word in LIBLINEAR_WORDS]:
         return "liblinear"
+    if first in [word.encode() for word in LIBSVM_WORDS]:
+        return "libsvm"
     for beginning, what in STRANGERS:
         if re.match(beginning, head):
             raise ModelError(f"{path}: {what}")
-    raise ModelError(f"{path}: neither a safetensors file nor a model of LIBLINEAR; save one with LinearModel.save")
+    raise ModelError(
+        f"{path}: neither a safetensors file nor a model of LIBLINEAR or LIBSVM; save one with LinearModel.save"
+    )
 
 
 @contextmanager

@@ -1,10 +1,18 @@
-"""Models as one safetensors file: the weights as they are in memory, and all else as JSON.
+"""Models as one safetensors file: the arrays as they are in memory, and all else as JSON.
 
-The arrays are `coef` of shape (1 or classes, features) and `intercept`, both float64. The metadata has one entry,
-"widemargin", whose text is JSON:
+The arrays of a linear model are `coef` of shape (1 or classes, features) and `intercept`, both float64. The metadata
+has one entry, "widemargin", whose text is JSON:
 
     {"format": 1, "version": "0.1.0", "classes": {"type": "int", "values": [0, 1]}, "feature_names": null,
      "encoding": null, "loss": "hinge", "C": 1.0, "certificate": {…}}
+
+The arrays of a kernel model are `dual_coef` of shape (classes − 1, support vectors), `intercept` with a number
+per pair of classes, both float64, and `n_support`, int64, with a number per class. The support vectors are
+`support_vectors`, of shape (support vectors, features), or CSR in `data`, `indices` and `indptr`; float32 or float64,
+indices int32 or int64. Its JSON has no loss, but
+
+    "kernel": {"name": "rbf", "gamma": 0.5, "degree": 3, "coef0": 0.0}, "columns": 13, "break_ties": false,
+    "tie_order": null
 
 One entry, since the order of several is left to chance, and equal models should be equal files. Numbers that JSON does
 not have are the texts "inf", "-inf" and "nan". Loading runs no code, and looks at every size before it makes room.
@@ -15,6 +23,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -22,11 +31,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.data import Rows
 from widemargin.data.errors import printable
+from widemargin.data.rows import csr_of
+from widemargin.kernels import Kernel
 from widemargin.model_files import ModelError, model_file
 
 if TYPE_CHECKING:
     from widemargin.model import LinearModel
+    from widemargin.model_kernel import KernelModel
 
 #: The version of the format; files of a later one are refused.
 FORMAT = 1
@@ -36,11 +49,12 @@ LONGEST_HEADER = 100_000_000
 TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 
 
-def save(model: LinearModel, path: Path) -> None:
+def save(model: LinearModel | KernelModel, path: Path) -> None:
     """Write the whole model; equal models make equal files."""
     from widemargin import __version__
 
     package = _package()
+    kernel = getattr(model, "kernel", None)
     try:
         text = json.dumps(
             {
@@ -49,7 +63,7 @@ def save(model: LinearModel, path: Path) -> None:
                 "classes": _typed(model.classes, path),
                 "feature_names": model.feature_names,
                 "encoding": model.encoding,
-                "loss": model.loss,
+                **({"loss": model.loss} if kernel is None else _about_kernel(model)),
                 "C": plain_number(model.C),
                 "certificate": model.certificate,
                 "zero_based": model.zero_based,
@@ -63,10 +77,10 @@ def save(model: LinearModel, path: Path) -> None:
             f"{path}: the encoding or the certificate is not plain JSON ({error}); use dicts, lists, texts and finite "
             "numbers"
         ) from None
-    arrays = {
-        "coef": np.ascontiguousarray(model.coef, dtype="<f8"),
-        "intercept": np.ascontiguousarray(model.intercept, dtype="<f8"),
-    }
+    names = ("coef", "intercept") if kernel is None else ("dual_coef", "intercept")
+    arrays = {name: np.ascontiguousarray(getattr(model, name), dtype="<f8") for name in names}
+    if kernel is not None:
+        arrays |= _kernel_arrays(model)
     # Once more as JSON, this text is the header, but for a few hundred bytes around it.
     if len(json.dumps(text)) > LONGEST_HEADER - 1000:
         raise ModelError(
@@ -78,13 +92,42 @@ def save(model: LinearModel, path: Path) -> None:
         file.write(content)
 
 
+def _about_kernel(model: Any) -> dict[str, Any]:
+    """What only kernel models have, as JSON."""
+    kernel = model.kernel
+    numbers = {"gamma": float(kernel.gamma), "degree": int(kernel.degree), "coef0": float(kernel.coef0)}
+    return {
+        "kernel": {"name": kernel.name, **numbers},
+        "columns": model.columns,
+        "break_ties": bool(model.break_ties),
+        "tie_order": model.tie_order,
+    }
+
+
+def _kernel_arrays(model: Any) -> dict[str, NDArray[Any]]:
+    """The support vectors and how many of them each class has."""
+    counts = {"n_support": np.ascontiguousarray(model.n_support, dtype="<i8")}
+    X = model.support_vectors
+    kind = "<f4" if X.dtype == np.float32 else "<f8"
+    if isinstance(X, np.ndarray):
+        return counts | {"support_vectors": np.ascontiguousarray(X, dtype=kind)}
+    index = "<i4" if max(X.nnz, X.shape[1]) < 1 << 31 else "<i8"
+    return counts | {
+        "data": np.ascontiguousarray(X.data, dtype=kind),
+        "indices": np.ascontiguousarray(X.indices, dtype=index),
+        "indptr": np.ascontiguousarray(X.indptr, dtype=index),
+    }
+
+
 def load(path: Path) -> dict[str, Any]:
-    """The fields of the model, each of the right type and size."""
+    """The fields of the model, each of the right type and size; with a "kernel" if it is a kernel model."""
     package = _package()
     _check_length(path)
     try:
         with package.safe_open(path, framework="numpy") as file:
             fields = _fields(path, file.metadata())
+            if "kernel" in fields:
+                return fields | _support_vectors(path, file, len(fields["classes"]), fields.pop("columns"))
             heights = 1 if len(fields["classes"]) == 2 else len(fields["classes"])
             names = sorted(file.keys())
             if names != ["coef", "intercept"]:
@@ -97,6 +140,44 @@ def load(path: Path) -> dict[str, Any]:
         why = printable(str(error).removeprefix("Error while deserializing header: "), 100)
         raise ModelError(f"{path}: a damaged safetensors file ({why}); copy or save it again") from None
     return fields
+
+
+def _support_vectors(path: Path, file: Any, k: int, columns: int) -> dict[str, Any]:
+    """The arrays of a kernel model of k classes."""
+    names = set(file.keys())
+    sparse = names == {"dual_coef", "intercept", "n_support", "data", "indices", "indptr"}
+    if not sparse and names != {"dual_coef", "intercept", "n_support", "support_vectors"}:
+        shown = printable(", ".join(sorted(names)[:7]), 100)
+        raise ModelError(
+            f"{path}: has the arrays '{shown}'; a kernel model has 'dual_coef', 'intercept', 'n_support' and "
+            "'support_vectors', or 'data', 'indices' and 'indptr' in place of the last"
+        )
+    _check_array(path, "n_support", file.get_slice("n_support"), [k], ("I64",))
+    n_support = file.get_tensor("n_support")
+    if n_support.min() < 0 or not 0 < (count := sum(n_support.tolist())) < 1 << 62:
+        raise ModelError(f"{path}: its n_support are no numbers of support vectors; save the model again")
+    _check_array(path, "dual_coef", file.get_slice("dual_coef"), [k - 1, count])
+    _check_array(path, "intercept", file.get_slice("intercept"), [k * (k - 1) // 2])
+    kinds, places = ("F64", "F32"), ("I32", "I64")
+    if sparse:
+        stored = file.get_slice("data").get_shape()
+        _check_array(path, "data", file.get_slice("data"), [None], kinds, empty=True)
+        _check_array(path, "indices", file.get_slice("indices"), stored, places, empty=True)
+        _check_array(path, "indptr", file.get_slice("indptr"), [count + 1], places)
+        values, indices, starts = (file.get_tensor(name) for name in ("data", "indices", "indptr"))
+        vectors = csr_of(values, indices, starts, columns)
+    else:
+        _check_array(path, "support_vectors", file.get_slice("support_vectors"), [count, columns], kinds)
+        vectors = file.get_tensor("support_vectors")
+    try:
+        vectors = Rows(vectors).X  # looks at every index
+    except ValueError as error:
+        raise ModelError(f"{path}: its support vectors are damaged ({error}); copy or save it again") from None
+    return {
+        "support_vectors": vectors,
+        "n_support": n_support,
+        **{name: file.get_tensor(name) for name in ("dual_coef", "intercept")},
+    }
 
 
 def _check_length(path: Path) -> None:
@@ -122,13 +203,23 @@ def _package() -> ModuleType:
     return safetensors
 
 
-def _check_array(path: Path, name: str, stored: Any, wanted: list[int | None]) -> None:
+def _check_array(
+    path: Path,
+    name: str,
+    stored: Any,
+    wanted: Sequence[int | None],
+    kinds: tuple[str, ...] = ("F64",),
+    *,
+    empty: bool = False,
+) -> None:
     """Type and shape, before anything is read."""
     shape, dtype = stored.get_shape(), stored.get_dtype()
-    if dtype != "F64":
-        raise ModelError(f"{path}: {name} is of type {dtype}, not F64; save the model again with LinearModel.save")
+    if dtype not in kinds:
+        raise ModelError(
+            f"{path}: {name} is of type {dtype}, not {' or '.join(kinds)}; save the model again with LinearModel.save"
+        )
     fits = len(shape) == len(wanted) and all(want in (None, have) for have, want in zip(shape, wanted, strict=True))
-    if not fits or 0 in shape:
+    if not fits or (0 in shape and not empty):
         words = " × ".join("features" if want is None else str(want) for want in wanted)
         raise ModelError(
             f"{path}: {name} has shape {tuple(shape)}, but its classes ask for {words}; the file was not written by "
@@ -165,19 +256,48 @@ def _fields(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
         if not isinstance(content.get(key), dict | None):
             raise ModelError(f"{path}: its {key} is not a JSON object; save the model again")
     _check_proof(path, content.get("certificate") or {})
-    loss = content.get("loss")
-    if not isinstance(loss, str | None):
-        raise ModelError(f"{path}: its loss is not a text; save the model again")
     if content.get("zero_based") not in (None, True, False):
         raise ModelError(f"{path}: its zero_based is neither true nor false; save the model again")
     return {
         "classes": _untyped(path, content.get("classes")),
         "feature_names": None if names is None else tuple(names),
         "encoding": content.get("encoding"),
-        "loss": loss,
+        **(_kernel_fields(path, content) if "kernel" in content else {"loss": _loss(path, content.get("loss"))}),
         "C": _strength(path, content.get("C")),
         "certificate": content.get("certificate"),
         "zero_based": content.get("zero_based"),
+    }
+
+
+def _loss(path: Path, loss: object) -> str | None:
+    if not isinstance(loss, str | None):
+        raise ModelError(f"{path}: its loss is not a text; save the model again")
+    return loss
+
+
+def _kernel_fields(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """The kernel, the number of columns and how ties are broken."""
+    said = content.get("kernel")
+    known = {"name": (str,), "gamma": (int, float), "degree": (int,), "coef0": (int, float)}
+    if not isinstance(said, dict) or said.keys() != known.keys() or any(type(said[k]) not in known[k] for k in known):
+        raise ModelError(f"{path}: its kernel is not a name with gamma, degree and coef0; save the model again")
+    try:
+        kernel = Kernel(said["name"], float(said["gamma"]), said["degree"], float(said["coef0"]))
+    except (ValueError, OverflowError) as error:
+        raise ModelError(f"{path}: no such kernel ({printable(str(error), 100)}); save the model again") from None
+    columns, ties = content.get("columns"), content.get("break_ties", False)
+    if type(columns) is not int or not 0 < columns < 1 << 31:
+        raise ModelError(f"{path}: its columns are not a number from 1 to 2³¹ − 1; save the model again")
+    if not isinstance(ties, bool):
+        raise ModelError(f"{path}: its break_ties is neither true nor false; save the model again")
+    order = content.get("tie_order")
+    if not (order is None or (isinstance(order, list) and all(type(place) is int for place in order))):
+        raise ModelError(f"{path}: its tie_order is not a list of places; save the model again")
+    return {
+        "kernel": kernel,
+        "columns": columns,
+        "break_ties": ties,
+        "tie_order": None if order is None else tuple(order),
     }
 
 
