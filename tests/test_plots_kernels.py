@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+import widemargin
 from oracles import noisy
 from widemargin import LinearSVM
 from widemargin.plots import DecisionDisplay, MarginDisplay
@@ -27,7 +28,7 @@ from widemargin.plots.pairs import elected, scores_of
 
 mpl.use("Agg")
 
-MACHINES = [SVC]
+MACHINES = [SVC, *(one for one in [getattr(widemargin, "KernelSVM", None)] if one)]
 RINGS = ("support vector, ξ = 0", "support vector, 0 < ξ ≤ 1", "support vector, ξ > 1")
 MOONS = make_moons(120, noise=0.2, random_state=0)
 IRIS = load_iris()
