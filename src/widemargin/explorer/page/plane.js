@@ -1,5 +1,6 @@
 // A plane of two variables: contours of a function over it, and the path of an algorithm.
 
+import { contours } from "./contours.js";
 import { Frame, round, ticks } from "./frame.js";
 import { make, pool, set } from "./svg.js";
 
@@ -89,23 +90,11 @@ export class Plane {
   }
 }
 
-/** Marching squares: the pieces of the curve f = level, one after the other. */
+/** The curve f = level as a path of the drawing. */
 function trace(value, nx, ny, frame, level) {
-  const parts = [], dx = frame.width / nx, dy = frame.height / ny;
-  const cross = (a, b) => (level - a) / (b - a);
-  for (let j = 0; j < ny; j++) {
-    for (let i = 0; i < nx; i++) {
-      const k = j * (nx + 1) + i, a = value[k], b = value[k + 1], c = value[k + nx + 2], d = value[k + nx + 1];
-      const ends = [];
-      if (a < level !== b < level) ends.push([i + cross(a, b), j]);
-      if (b < level !== c < level) ends.push([i + 1, j + cross(b, c)]);
-      if (d < level !== c < level) ends.push([i + cross(d, c), j + 1]);
-      if (a < level !== d < level) ends.push([i, j + cross(a, d)]);
-      const at = ([x, y]) => `${round(x * dx)} ${round(y * dy)}`;
-      for (let e = 0; e + 1 < ends.length; e += 2) parts.push(`M${at(ends[e])}L${at(ends[e + 1])}`);
-    }
-  }
-  return parts.join("");
+  const dx = frame.width / nx, dy = frame.height / ny;
+  const at = ([x, y]) => `${round(x * dx)} ${round(y * dy)}`;
+  return contours(value, nx + 1, level).map((line) => `M${line.map(at).join("L")}`).join("");
 }
 
 /** The objective of w at its best bias: ½‖w‖² (or not) + strength Σ loss(y(w·x + b)). */
