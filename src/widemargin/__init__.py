@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from widemargin.certificate import Certificate, Certificates, InseparableError, SeparableError
     from widemargin.estimators import (
         MIRA,
+        IndefiniteKernelWarning,
+        KernelSVM,
         LeastSquaresClassifier,
         LinearSVM,
         LogisticRegression,
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
         path,
     )
     from widemargin.model import LinearModel, ModelError
+    from widemargin.model_kernel import KernelModel
     from widemargin.problem import CONVENTIONS, strength
     from widemargin.solvers.hildreth import hildreth
 
@@ -27,7 +30,10 @@ _HOMES = {
     "MIRA": "widemargin.estimators",
     "Certificate": "widemargin.certificate",
     "Certificates": "widemargin.certificate",
+    "IndefiniteKernelWarning": "widemargin.estimators",
     "InseparableError": "widemargin.certificate",
+    "KernelModel": "widemargin.model_kernel",
+    "KernelSVM": "widemargin.estimators",
     "LeastSquaresClassifier": "widemargin.estimators",
     "LinearModel": "widemargin.model",
     "LinearSVM": "widemargin.estimators",
@@ -47,7 +53,10 @@ __all__ = [
     "MIRA",
     "Certificate",
     "Certificates",
+    "IndefiniteKernelWarning",
     "InseparableError",
+    "KernelModel",
+    "KernelSVM",
     "LeastSquaresClassifier",
     "LinearModel",
     "LinearSVM",
@@ -66,6 +75,7 @@ _ROOMS = (
     "data",
     "evaluation",
     "explorer",
+    "kernels",
     "losses",
     "plots",
     "problem",

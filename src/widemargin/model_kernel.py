@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from widemargin import model_liblinear, model_libsvm, model_safetensors
 from widemargin.data import Rows
+from widemargin.data.labels import text_of
 from widemargin.data.rows import as_csr
 from widemargin.kernels import Kernel
 from widemargin.model import LinearModel, ascend, certificate_summary
@@ -35,6 +36,8 @@ FORMATS = {"safetensors": model_safetensors, "libsvm": model_libsvm}
 READERS = {**FORMATS, "liblinear": model_liblinear}
 #: Columns are counted in 32 bits, by LIBSVM and by the compiled kernels.
 MOST_COLUMNS = (1 << 31) - 1
+#: svm-train writes the values of support vectors with so many digits.
+LIBSVM_DIGITS = 8
 #: The kernels of scikit-learn's SVC.
 SVC_KERNELS = ("linear", "poly", "rbf", "sigmoid")
 #: How far the scores of an SVC made of a model may be from the model's own, relative to the largest.
@@ -246,6 +249,29 @@ class KernelModel:
             chosen = order[np.rint(scores[:, order]).argmax(axis=1)]
         return np.asarray(self.classes[chosen])
 
+    def find_support(self, X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
+        """The numbers of the rows of X that are its support vectors, in their order: equal rows with the same label.
+
+        Support vectors that svm-train wrote with 8 digits are found by as many. Raises where one is no row of X: then
+        these are not the rows of the training.
+        """
+        missing = ""
+        for digits in (None, LIBSVM_DIGITS):
+            rows, vectors = _keys(X, digits), _keys(self.support_vectors, digits)
+            found = []
+            for label, (where, _) in zip(self.classes.tolist(), self._by_class, strict=True):
+                places: dict[bytes, list[int]] = {}
+                for i in np.flatnonzero(y == label)[::-1].tolist():
+                    places.setdefault(rows[i], []).append(i)
+                for k in range(where.start, where.stop):
+                    if not (here := places.get(vectors[k])):
+                        missing = missing or f"support vector {k + 1:,}, of class {text_of(label)}, is none of the rows"
+                        break
+                    found.append(here.pop())
+            if len(found) == len(vectors):
+                return np.array(found, dtype=np.intp)
+        raise ValueError(f"{missing}; give the rows that the model was trained on")
+
     def probabilities(self, scores: Floats) -> Floats:
         """Not known: raises, as for every loss without them."""
         raise ValueError("a kernel model has scores but no probabilities; use its scores")
@@ -350,6 +376,22 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
     if complaint:
         raise ModelError(f"{os.fspath(path)}: {complaint}")
     return model
+
+
+def _keys(X: Any, digits: int | None) -> list[bytes]:
+    """For each row of X, bytes that equal rows share, whatever their storage; values may be rounded to some digits."""
+    rows = as_csr(X)
+    stored = rows.data.astype(np.float64)
+    if digits is not None:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(stored))))
+            stored = np.where(np.isfinite(scale) & (scale > 0), np.rint(stored * scale) / scale, stored)
+    nonzero = stored != 0
+    pairs = np.empty(int(nonzero.sum()), dtype=[("column", np.int64), ("value", np.float64)])
+    pairs["column"], pairs["value"] = rows.indices[nonzero], stored[nonzero]
+    ends = np.append(0, np.cumsum(nonzero))[rows.indptr].tolist()
+    size, raw = pairs.itemsize, pairs.tobytes()
+    return [raw[size * begin : size * end] for begin, end in pairwise(ends)]
 
 
 def _all_stored(coef: Floats) -> Any:

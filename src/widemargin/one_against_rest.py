@@ -70,14 +70,14 @@ class OneAgainstRest:
         if len(classes) < 2:
             found = f"only one class, {classes[0]}," if len(classes) else "no class"
             raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
-        strengths, loss = self._strengths(y, classes, weights), LOSSES[self.loss]
+        strengths, loss = self.costs(y, classes, weights), LOSSES[self.loss]
         penalised = bool(np.isfinite(self.C)) or bool(np.isfinite(loss.kink))
         first, *others = signs(y, classes)
         problem = Problem(rows, first, strengths, loss, bool(self.fit_intercept), penalised)
         choose(self.solver, problem)
         return classes, [problem, *(problem.but(y=other) for other in others)]
 
-    def _strengths(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
+    def costs(self, y: NDArray[Any], classes: NDArray[Any], weights: Floats) -> Floats:
         """cᵢ = C × class weight × sample weight."""
         strength = weights.copy()
         if self.class_weight is not None:

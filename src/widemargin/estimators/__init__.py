@@ -1,6 +1,7 @@
 """ESTIMATOR: the scikit-learn face."""
 
 from widemargin.estimators.certifying import certify
+from widemargin.estimators.kernel_svm import IndefiniteKernelWarning, KernelSVM
 from widemargin.estimators.least_squares_classifier import LeastSquaresClassifier
 from widemargin.estimators.linear_svm import LinearSVM
 from widemargin.estimators.logistic_regression import LogisticRegression
@@ -8,4 +9,15 @@ from widemargin.estimators.mira import MIRA
 from widemargin.estimators.paths import Path, path
 from widemargin.estimators.perceptron import Perceptron
 
-__all__ = ["MIRA", "LeastSquaresClassifier", "LinearSVM", "LogisticRegression", "Path", "Perceptron", "certify", "path"]
+__all__ = [
+    "MIRA",
+    "IndefiniteKernelWarning",
+    "KernelSVM",
+    "LeastSquaresClassifier",
+    "LinearSVM",
+    "LogisticRegression",
+    "Path",
+    "Perceptron",
+    "certify",
+    "path",
+]

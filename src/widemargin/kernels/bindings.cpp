@@ -88,10 +88,15 @@ struct Source {
     std::unique_ptr<kernels::RowSource<T>> rows;
     nb::object borrowed;
 
-    static Source cached(const Function& f, const Rows& rows, const Shift& shift, bool sparse, std::size_t bytes) {
+    static Source computed(const Function& f, const Rows& rows, const Shift& shift, bool sparse, std::size_t bytes) {
         nb::gil_scoped_release release;
         auto points = points_of<T>(f, rows, shift_of(shift, rows), sparse);
-        return {std::make_unique<kernels::CachedRows<T>>(f, std::move(points), bytes), nb::object()};
+        return {kernels::rows_of_points<T>(f, std::move(points), bytes), nb::object()};
+    }
+    static Source whole(const Function& f, const Rows& rows, const Shift& shift, bool sparse, int threads) {
+        nb::gil_scoped_release release;
+        const auto points = points_of<T>(f, rows, shift_of(shift, rows), sparse);
+        return {std::make_unique<kernels::WholeMatrix<T>>(f, points, threads), nb::object()};
     }
     static Source given(Square<T> matrix) {
         if (matrix.shape(0) != matrix.shape(1)) throw std::invalid_argument("a kernel matrix is square");
@@ -119,23 +124,17 @@ class Solver {
         need(static_cast<std::size_t>(total), n, "the segments");
     }
 
-    // Rounds taken, primal, dual, violation, bias, and whether nothing more can be done.
-    auto run(Index rounds, double tol) {
-        KernelSmoStatus seen;
-        Index taken;
-        {
-            nb::gil_scoped_release release;
-            taken = smo.run(rounds, tol, seen);
-        }
-        return std::make_tuple(taken, seen.primal, seen.dual, seen.violation, seen.b, smo.stalled);
+    void run(Index rounds, double tol) {
+        nb::gil_scoped_release release;
+        advance(rounds, tol);
     }
+    // The same for several, each on one thread; their source must be a matrix that is there.
     static void run_all(const std::vector<Solver*>& all, Index rounds, double tol, int threads) {
         nb::gil_scoped_release release;
-        run_pieces(static_cast<int>(all.size()), threads, [&](int k) {
-            KernelSmoStatus seen;
-            all[static_cast<std::size_t>(k)]->smo.run(rounds, tol, seen);
-        });
+        run_pieces(static_cast<int>(all.size()), threads, [&](int k) { all[static_cast<std::size_t>(k)]->advance(rounds, tol); });
     }
+    // Rounds so far, primal, dual, violation, and whether nothing more can be done.
+    auto status() const { return std::make_tuple(rounds_taken, seen.primal, seen.dual, seen.violation, smo.stalled); }
     std::vector<Index> working_set() const { return smo.working_set; }
     void set_working_set(std::vector<Index> rows) {
         for (const Index i : rows)
@@ -147,8 +146,11 @@ class Solver {
 
    private:
     nb::tuple borrowed;
-    Index n;
+    Index n, rounds_taken = 0;
     KernelSmo<T> smo;
+    KernelSmoStatus seen;
+
+    void advance(Index rounds, double tol) { rounds_taken += smo.run(rounds, tol, seen); }
 
     static KernelSmoOptions options(Index block, int threads) {
         if (block < 2) throw std::invalid_argument("a block has at least two rows");
@@ -172,15 +174,16 @@ template <class T>
 void bind_precision(nb::module_& m, const char* source, const char* solver) {
     using namespace nb::literals;
     nb::class_<Source<T>>(m, source)
-        .def_static("cached", &Source<T>::cached, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "bytes"_a)
+        .def_static("computed", &Source<T>::computed, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "bytes"_a)
+        .def_static("whole", &Source<T>::whole, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "threads"_a)
         .def_static("given", &Source<T>::given, nb::arg("matrix").noconvert())
-        .def_prop_ro("computed", [](const Source<T>& self) { return self.rows->computed(); })
-        .def_prop_ro("capacity", [](const Source<T>& self) { return self.rows->capacity(); });
+        .def_prop_ro("rows_computed", [](const Source<T>& self) { return self.rows->computed(); });
     nb::class_<Solver<T>>(m, solver)
         .def(nb::init<nb::handle, const std::vector<SegmentTuple>&, Array<const double>, Array<const double>, Array<double>,
                       Array<double>, Index, int>(),
              "source"_a, "segments"_a, "y"_a, "c"_a, nb::arg("alpha").noconvert(), nb::arg("e").noconvert(), "block"_a, "threads"_a)
         .def("run", &Solver<T>::run, "rounds"_a, "tol"_a)
+        .def_prop_ro("status", &Solver<T>::status)
         .def_static("run_all", &Solver<T>::run_all, "all"_a, "rounds"_a, "tol"_a, "threads"_a)
         .def_prop_rw("working_set", &Solver<T>::working_set, &Solver<T>::set_working_set)
         .def_prop_ro("steps", &Solver<T>::steps)

@@ -16,10 +16,12 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "../data/rows.hpp"
@@ -147,6 +149,34 @@ class Points {
         }
     }
 
+    // Some of these rows.
+    Points subset(const Index* index, Index count) const {
+        Points some;
+        some.n = count, some.d = d, some.sparse = sparse;
+        some.self.resize(static_cast<std::size_t>(count));
+        for (Index i = 0; i < count; ++i) some.self[static_cast<std::size_t>(i)] = self[static_cast<std::size_t>(index[i])];
+        if (sparse) {
+            some.starts.assign(1, 0);
+            for (Index i = 0; i < count; ++i) {
+                const Index begin = starts[static_cast<std::size_t>(index[i])], end = starts[static_cast<std::size_t>(index[i]) + 1];
+                some.columns.insert(some.columns.end(), columns.data() + begin, columns.data() + end);
+                some.values.insert(some.values.end(), values.data() + begin, values.data() + end);
+                some.starts.push_back(static_cast<Index>(some.columns.size()));
+            }
+            return some;
+        }
+        some.packed.assign(static_cast<std::size_t>(some.panels() * d * kPanel<T>), T(0));
+        for (Index i = 0; i < count; ++i) {
+            const T* const from = packed.data() + index[i] / kPanel<T> * d * kPanel<T> + index[i] % kPanel<T>;
+            T* const to = some.packed.data() + i / kPanel<T> * d * kPanel<T> + i % kPanel<T>;
+            for (Index j = 0; j < d; ++j) to[j * kPanel<T>] = from[j * kPanel<T>];
+        }
+        return some;
+    }
+
+    // Multiplications that a kernel value takes.
+    double effort() const { return sparse ? static_cast<double>(columns.size()) / static_cast<double>(std::max<Index>(n, 1)) : static_cast<double>(d); }
+
     Index panels() const { return (n + kPanel<T> - 1) / kPanel<T>; }
     std::size_t bytes() const {
         return sizeof(T) * (packed.size() + values.size() + self.size()) + sizeof(Index) * starts.size() + 4 * columns.size();
@@ -154,6 +184,32 @@ class Points {
 };
 
 inline constexpr Index kRowsInTile = 4;
+
+// The first `count` lanes.
+template <class V, class T>
+[[gnu::always_inline]] inline void store(const V& vector, T* to, Index count) {
+    if (count >= kLanes<T>) std::memcpy(to, &vector, sizeof vector);
+    else
+        for (Index l = 0; l < count; ++l) to[l] = vector[l];
+}
+
+// Lane c of vector r and lane r of vector c change places: blocks off the diagonal do, of 1, 2, 4 … lanes.
+template <class T, Index size = 1>
+[[gnu::always_inline]] inline void transpose(Vector<T>* v) {
+    if constexpr (constexpr Index lanes = kLanes<T>; size < lanes) {
+        using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+        [&]<Index... l>(std::integer_sequence<Index, l...>) {
+            constexpr Vector<Whole> first = {static_cast<Whole>(l & size ? lanes + l - size : l)...};
+            constexpr Vector<Whole> second = {static_cast<Whole>(l & size ? lanes + l : l + size)...};
+            const auto swap = [&](Index r) {
+                const Vector<T> a = v[r], b = v[r + size];
+                v[r] = __builtin_shuffle(a, b, first), v[r + size] = __builtin_shuffle(a, b, second);
+            };
+            ((l & size ? void() : swap(l)), ...);
+        }(std::make_integer_sequence<Index, lanes>{});
+        transpose<T, 2 * size>(v);
+    }
+}
 
 // s of kRowsInTile rows, whose elements of one column lie side by side in `a`, with the rows of one panel.
 template <class Combine, class T>
@@ -181,18 +237,27 @@ void sums_of_group(const Points<T>& A, const Index* index, Index count, const Po
         for (Index r = 0; r < count; ++r)
             for (Index k = A.starts[static_cast<std::size_t>(index[r])]; k < A.starts[static_cast<std::size_t>(index[r]) + 1]; ++k)
                 room[static_cast<std::size_t>(A.columns[static_cast<std::size_t>(k)] * kGroup + r)] = A.values[static_cast<std::size_t>(k)];
-        constexpr Index vectors = kGroup / kLanes<T>;
-        alignas(64) T lanes[kGroup];
-        for (Index c = begin; c < end; ++c) {
-            Vector<T> sum[vectors] = {};
-            const Index last = B.starts[static_cast<std::size_t>(c) + 1];
-            for (Index k = B.starts[static_cast<std::size_t>(c)]; k < last; ++k) {
-                const auto* const a = reinterpret_cast<const Vector<T>*>(room.data() + B.columns[static_cast<std::size_t>(k)] * kGroup);
-                const Vector<T> x = Vector<T>{} + B.values[static_cast<std::size_t>(k)];
-                for (Index v = 0; v < vectors; ++v) sum[v] = Combine::add(sum[v], x, a[v]);
+        constexpr Index vectors = kGroup / kLanes<T>, lanes = kLanes<T>;
+        const Index* const starts = B.starts.data();
+        const std::int32_t* const columns = B.columns.data();
+        const T *const values = B.values.data(), *const group = room.data();
+        Vector<T> sums[vectors][lanes];  // of the last `lanes` rows of B, each with the whole group
+        for (Index c = begin; c < end; c += lanes) {
+            const Index width = std::min(lanes, end - c);
+            for (Index l = 0; l < width; ++l) {
+                Vector<T> sum[vectors] = {};
+                const Index last = starts[c + l + 1];
+                for (Index k = starts[c + l]; k < last; ++k) {
+                    const auto* const a = reinterpret_cast<const Vector<T>*>(group + columns[k] * kGroup);
+                    const Vector<T> x = Vector<T>{} + values[k];
+                    for (Index v = 0; v < vectors; ++v) sum[v] = Combine::add(sum[v], x, a[v]);
+                }
+                for (Index v = 0; v < vectors; ++v) sums[v][l] = sum[v];
             }
-            for (Index v = 0; v < vectors; ++v) reinterpret_cast<Vector<T>*>(lanes)[v] = sum[v];
-            for (Index r = 0; r < count; ++r) out[r][c - begin] = lanes[r];
+            for (Index v = 0; v * lanes < count; ++v) {
+                transpose<T>(sums[v]);
+                for (Index r = 0; r < std::min(lanes, count - v * lanes); ++r) store(sums[v][r], out[v * lanes + r] + c - begin, width);
+            }
         }
         for (Index r = 0; r < count; ++r)
             for (Index k = A.starts[static_cast<std::size_t>(index[r])]; k < A.starts[static_cast<std::size_t>(index[r]) + 1]; ++k)
@@ -206,19 +271,14 @@ void sums_of_group(const Points<T>& A, const Index* index, Index count, const Po
         T* const to = room.data() + r / kRowsInTile * d * kRowsInTile + r % kRowsInTile;
         for (Index j = 0; j < d; ++j) to[j * kRowsInTile] = from[j * kPanel<T>];
     }
-    alignas(64) T lanes[kPanel<T>];
     for (Index c = begin; c < end; c += kPanel<T>) {
         const T* const panel = B.packed.data() + c * d;
-        const Index width = std::min(kPanel<T>, end - c);
         for (Index r = 0; r < count; r += kRowsInTile) {
             Vector<T> sum[kRowsInTile][2];
             tile<Combine>(room.data() + r * d, panel, d, sum);
-            for (Index k = 0; k < std::min(kRowsInTile, count - r); ++k) {
-                reinterpret_cast<Vector<T>*>(lanes)[0] = sum[k][0];
-                reinterpret_cast<Vector<T>*>(lanes)[1] = sum[k][1];
-                T* const to = out[r + k] + c - begin;
-                for (Index l = 0; l < width; ++l) to[l] = lanes[l];
-            }
+            for (Index k = 0; k < std::min(kRowsInTile, count - r); ++k)
+                for (Index v = 0; v < 2 && c + v * kLanes<T> < end; ++v)
+                    store(sum[k][v], out[r + k] + c - begin + v * kLanes<T>, end - c - v * kLanes<T>);
         }
     }
 }

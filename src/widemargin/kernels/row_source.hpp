@@ -1,7 +1,8 @@
-// ROWS OF THE KERNEL MATRIX ON DEMAND: from a matrix that is there, or computed from points and kept while there is room.
+// ROWS OF THE KERNEL MATRIX ON DEMAND: from a matrix that is there, computed from points each time, or computed and kept.
 #pragma once
 
-#include <cstring>
+#include <sys/mman.h>
+
 #include <memory>
 #include <numeric>
 
@@ -9,53 +10,219 @@
 
 namespace widemargin::kernels {
 
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+struct ReleaseHuge {
+    void operator()(void* p) const { ::operator delete(p, std::align_val_t{kHugePage}); }
+};
+template <class T>
+using Memory = std::unique_ptr<T, ReleaseHuge>;
+
+// In huge pages where the system has them: touching small ones for the first time takes longer than computing what they hold.
+template <class T>
+Memory<T> huge_memory(Index numbers) {
+    const std::size_t bytes = (sizeof(T) * static_cast<std::size_t>(numbers) + kHugePage - 1) / kHugePage * kHugePage;
+    Memory<T> block(static_cast<T*>(::operator new(bytes, std::align_val_t{kHugePage})));
+#ifdef MADV_HUGEPAGE
+    madvise(block.get(), bytes, MADV_HUGEPAGE);
+#endif
+    return block;
+}
+
+// Columns source … source + count of the kernel matrix, which are local … local + count of a problem.
+struct Segment {
+    Index local, source, count;
+};
+
 template <class T>
 class RowSource {
    public:
     virtual ~RowSource() = default;
     virtual Index size() const = 0;  // rows and columns of the kernel matrix
-    virtual T diagonal(Index i) const = 0;
-    // Makes these rows available until the next call; there are at most `capacity` of them.
-    virtual void need(const Index* index, Index count, int threads) = 0;
+    // out[r·stride + c] = K[rows[r], columns[c]].
+    virtual void block(const Index* rows, Index count, const Index* columns, Index width, T* out, Index stride, int threads) = 0;
+    // e[local] −= Σ by[r] K[rows[r], source] over the columns of these segments, in double precision.
+    virtual void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) = 0;
+    virtual std::int64_t computed() const { return 0; }  // rows computed so far
+};
+
+// The segments cut into pieces of at most `length` columns.
+inline std::vector<Segment> pieces_of(const std::vector<Segment>& segments, Index length) {
+    std::vector<Segment> pieces;
+    for (const Segment& one : segments)
+        for (Index k = 0; k < one.count; k += length) pieces.push_back({one.local + k, one.source + k, std::min(length, one.count - k)});
+    return pieces;
+}
+
+// to[k] −= Σ by[r] rows[r][k].
+template <class T>
+void subtract(const T* const* rows, const double* by, Index count, double* to, Index width) {
+    Index r = 0;
+    for (; r + 4 <= count; r += 4) {
+        const T *k0 = rows[r], *k1 = rows[r + 1], *k2 = rows[r + 2], *k3 = rows[r + 3];
+        const double d0 = by[r], d1 = by[r + 1], d2 = by[r + 2], d3 = by[r + 3];
+#pragma omp simd
+        for (Index k = 0; k < width; ++k)
+            to[k] -= (d0 * static_cast<double>(k0[k]) + d1 * static_cast<double>(k1[k])) +
+                     (d2 * static_cast<double>(k2[k]) + d3 * static_cast<double>(k3[k]));
+    }
+    for (; r < count; ++r) {
+        const T* const row = rows[r];
+        const double change = by[r];
+#pragma omp simd
+        for (Index k = 0; k < width; ++k) to[k] -= change * static_cast<double>(row[k]);
+    }
+}
+
+// A source whose rows are in memory when they are asked for.
+template <class T>
+class StoredRows : public RowSource<T> {
+   public:
+    void block(const Index* rows, Index count, const Index* columns, Index width, T* out, Index stride, int threads) override {
+        fetch(rows, count, threads);
+        constexpr Index some = 64;
+        run_pieces(static_cast<int>((count + some - 1) / some), threads, [&](int piece) {
+            for (Index r = piece * some; r < std::min(count, piece * some + some); ++r) {
+                const T* const from = row(rows[r]);
+                for (Index k = 0; k < width; ++k) out[r * stride + k] = from[columns[k]];
+            }
+        });
+    }
+
+    void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) override {
+        const auto pieces = pieces_of(segments, 1024);
+        for (Index first = 0; first < count; first += capacity()) {
+            const Index some = std::min(capacity(), count - first);
+            fetch(rows + first, some, threads);
+            run_pieces(static_cast<int>(pieces.size()), threads, [&](int piece) {
+                const Segment& one = pieces[static_cast<std::size_t>(piece)];
+                std::vector<const T*> here(static_cast<std::size_t>(some));
+                for (Index r = 0; r < some; ++r) here[static_cast<std::size_t>(r)] = row(rows[first + r]) + one.source;
+                subtract(here.data(), by + first, some, e + one.local, one.count);
+            });
+        }
+    }
+
+   protected:
+    virtual void fetch(const Index*, Index, int) {}  // makes at most capacity() rows available until the next call
     virtual Index capacity() const = 0;
     virtual const T* row(Index i) const = 0;
-    virtual std::int64_t computed() const { return 0; }  // rows computed so far
 };
 
 // A kernel matrix that was given, of any row stride.
 template <class T>
-class GivenMatrix final : public RowSource<T> {
+class GivenMatrix final : public StoredRows<T> {
    public:
     GivenMatrix(const T* k, Index n, Index stride) : k(k), n(n), stride(stride) {}
     Index size() const override { return n; }
-    T diagonal(Index i) const override { return k[i * stride + i]; }
-    void need(const Index*, Index, int) override {}
-    Index capacity() const override { return n; }
-    const T* row(Index i) const override { return k + i * stride; }
 
    private:
     const T* k;
     Index n, stride;
+    Index capacity() const override { return n; }
+    const T* row(Index i) const override { return k + i * stride; }
+};
+
+// All rows, computed once.
+template <class T>
+class WholeMatrix final : public StoredRows<T> {
+   public:
+    WholeMatrix(const Function& f, const Points<T>& points, int threads)
+        : n(points.n), stride((n + 15) / 16 * 16), matrix(huge_memory<T>(n * stride)) {
+        std::vector<Index> all(static_cast<std::size_t>(n));
+        std::vector<T*> rows(all.size());
+        for (Index i = 0; i < n; ++i) all[static_cast<std::size_t>(i)] = i, rows[static_cast<std::size_t>(i)] = matrix.get() + i * stride;
+        rows_of_matrix(f, points, all.data(), n, points, rows.data(), threads);
+    }
+    Index size() const override { return n; }
+    std::int64_t computed() const override { return n; }
+
+   private:
+    Index n, stride;
+    Memory<T> matrix;
+    Index capacity() const override { return n; }
+    const T* row(Index i) const override { return matrix.get() + i * stride; }
+};
+
+// out[r·stride + c] = k(row rows[r], row columns[c]).
+template <class T>
+void block_of_points(const Function& f, const Points<T>& points, const Index* rows, Index count, const Index* columns, Index width,
+                     T* out, Index stride, int threads) {
+    const Points<T> some = points.subset(columns, width);
+    std::vector<T*> here(static_cast<std::size_t>(count));
+    for (Index r = 0; r < count; ++r) here[static_cast<std::size_t>(r)] = out + r * stride;
+    rows_of_matrix(f, points, rows, count, some, here.data(), threads);
+}
+
+// Rows computed from points whenever they are needed, a few hundred columns at a time: they never leave the caches.
+template <class T>
+class ComputedRows final : public RowSource<T> {
+   public:
+    ComputedRows(const Function& f, Points<T> points) : f(f), points(std::move(points)) {}
+    Index size() const override { return points.n; }
+    std::int64_t computed() const override { return rows_computed; }
+
+    void block(const Index* rows, Index count, const Index* columns, Index width, T* out, Index stride, int threads) override {
+        block_of_points(f, points, rows, count, columns, width, out, stride, threads);
+    }
+
+    void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) override {
+        const auto pieces = pieces_of(segments, stretch);
+        rows_computed += count;
+        run_pieces(static_cast<int>(pieces.size()), threads, [&](int piece) {
+            const Segment& one = pieces[static_cast<std::size_t>(piece)];
+            const Index begin = one.source / kPanel<T> * kPanel<T>, end = one.source + one.count;
+            thread_local Scratch<T> scratch;
+            thread_local Buffer<T> values;
+            values.resize(static_cast<std::size_t>(kGroup * width));
+            std::array<T*, kGroup> here;
+            std::array<const T*, kGroup> from;
+            for (Index r = 0; r < kGroup; ++r) {
+                here[static_cast<std::size_t>(r)] = values.data() + r * width;
+                from[static_cast<std::size_t>(r)] = values.data() + r * width + (one.source - begin);
+            }
+            for (Index first = 0; first < count; first += kGroup) {
+                const Index some = std::min(kGroup, count - first);
+                values_of_group(f, points, rows + first, some, points, begin, end, here.data(), scratch);
+                subtract(from.data(), by + first, some, e + one.local, one.count);
+            }
+        });
+    }
+
+   private:
+    static constexpr Index stretch = 256;               // columns; a group's values stay in the first level of cache
+    static constexpr Index width = stretch + kPanel<T>;  // and a panel more, where a segment begins inside of one
+    Function f;
+    Points<T> points;
+    std::int64_t rows_computed = 0;
 };
 
 // Rows computed from points; those used least recently make room for new ones.
 template <class T>
-class CachedRows final : public RowSource<T> {
+class CachedRows final : public StoredRows<T> {
    public:
-    CachedRows(const Function& f, Points<T> points, std::size_t bytes)
-        : f(f), points(std::move(points)), n(this->points.n), stride((n + 15) / 16 * 16), place(static_cast<std::size_t>(n), -1) {
+    CachedRows(const Function& f, Points<T> given, std::size_t bytes)
+        : f(f), points(std::move(given)), n(points.n), stride((n + 15) / 16 * 16), place(static_cast<std::size_t>(n), -1) {
         const auto rows = static_cast<Index>(bytes / (sizeof(T) * static_cast<std::size_t>(stride)));
         slots = std::clamp<Index>(rows, std::min(least, n), n);
         owner.assign(static_cast<std::size_t>(slots), -1), used.assign(static_cast<std::size_t>(slots), 0);
     }
-
     Index size() const override { return n; }
-    T diagonal(Index i) const override { return value_with_itself(f, points.self[static_cast<std::size_t>(i)]); }
-    Index capacity() const override { return slots; }
-    const T* row(Index i) const override { return slot(place[static_cast<std::size_t>(i)]); }
     std::int64_t computed() const override { return misses; }
 
-    void need(const Index* index, Index count, int threads) override {
+    void block(const Index* rows, Index count, const Index* columns, Index width, T* out, Index stride_out, int threads) override {
+        block_of_points(f, points, rows, count, columns, width, out, stride_out, threads);
+    }
+
+   private:
+    static constexpr Index least = 64;           // rows
+    static constexpr Index slots_in_block = 64;  // memory is taken block by block, as it is needed
+
+    Index capacity() const override { return slots; }
+    const T* row(Index i) const override { return slot(place[static_cast<std::size_t>(i)]); }
+    T* slot(Index at) const { return blocks[static_cast<std::size_t>(at / slots_in_block)].get() + at % slots_in_block * stride; }
+
+    void fetch(const Index* index, Index count, int threads) override {
         ++now;
         missing.clear();
         for (Index k = 0; k < count; ++k) {
@@ -68,8 +235,8 @@ class CachedRows final : public RowSource<T> {
         targets.clear();
         free_slots(static_cast<Index>(missing.size()));
         for (std::size_t k = 0; k < missing.size(); ++k) {
-            const Index at = chosen[k];
-            if (owner[static_cast<std::size_t>(at)] >= 0) place[static_cast<std::size_t>(owner[static_cast<std::size_t>(at)])] = -1;
+            const Index at = chosen[k], before = owner[static_cast<std::size_t>(at)];
+            if (before >= 0) place[static_cast<std::size_t>(before)] = -1;
             owner[static_cast<std::size_t>(at)] = missing[k], used[static_cast<std::size_t>(at)] = now;
             place[static_cast<std::size_t>(missing[k])] = at;
             targets.push_back(slot(at));
@@ -77,18 +244,11 @@ class CachedRows final : public RowSource<T> {
         rows_of_matrix(f, points, missing.data(), static_cast<Index>(missing.size()), points, targets.data(), threads);
     }
 
-   private:
-    static constexpr Index least = 64;         // rows
-    static constexpr Index slots_in_block = 64;  // memory is taken block by block, as it is needed
-
-    T* slot(Index at) const { return blocks[static_cast<std::size_t>(at / slots_in_block)].get() + at % slots_in_block * stride; }
-
     // Puts `count` slots into `chosen`: those never used first, then those used least recently.
     void free_slots(Index count) {
         chosen.clear();
         while (filled < slots && static_cast<Index>(chosen.size()) < count) {
-            if (filled % slots_in_block == 0)
-                blocks.emplace_back(static_cast<T*>(::operator new(sizeof(T) * static_cast<std::size_t>(std::min(slots_in_block, slots - filled) * stride), std::align_val_t{64})));
+            if (filled % slots_in_block == 0) blocks.push_back(huge_memory<T>(std::min(slots_in_block, slots - filled) * stride));
             chosen.push_back(filled++);
         }
         const auto left = count - static_cast<Index>(chosen.size());
@@ -102,17 +262,24 @@ class CachedRows final : public RowSource<T> {
         chosen.insert(chosen.end(), order.begin(), order.begin() + left);
     }
 
-    struct Release {
-        void operator()(T* p) const { ::operator delete(p, std::align_val_t{64}); }
-    };
     Function f;
     Points<T> points;
     Index n, stride, slots = 0, filled = 0;
     std::vector<Index> place, owner, missing, chosen, order;
     std::vector<std::int64_t> used;
     std::vector<T*> targets;
-    std::vector<std::unique_ptr<T, Release>> blocks;
+    std::vector<Memory<T>> blocks;
     std::int64_t now = 0, misses = 0;
 };
+
+// Multiplications per kernel value up to which computing it again is as quick as reading it from memory.
+inline constexpr double kCheap = 64;
+
+// Rows of the kernel matrix of these points, with memory of `bytes` for those that are worth keeping.
+template <class T>
+std::unique_ptr<RowSource<T>> rows_of_points(const Function& f, Points<T> points, std::size_t bytes) {
+    if (points.effort() <= kCheap) return std::make_unique<ComputedRows<T>>(f, std::move(points));
+    return std::make_unique<CachedRows<T>>(f, std::move(points), bytes);
+}
 
 }  // namespace widemargin::kernels

@@ -15,14 +15,11 @@
 
 namespace widemargin {
 
-// Rows and columns source … source + count of the kernel matrix, which are local … local + count of the problem.
-struct Segment {
-    Index local, source, count;
-};
+using kernels::Segment;
 
 struct KernelSmoOptions {
-    Index block = 1024;        // rows of the working set
-    double inner_share = 0.1;  // a block is solved until its violation is this share of the violation before it
+    Index block = 2048;        // rows of the working set
+    double inner_share = 0.2;  // a block is solved until its violation is this share of the violation before it
     int threads = 1;
 };
 
@@ -121,55 +118,53 @@ class KernelSmo {
     bool may_rise(Index i) const { return y[i] > 0 ? alpha[i] < c[i] : alpha[i] > 0; }
     bool may_fall(Index i) const { return y[i] > 0 ? alpha[i] > 0 : alpha[i] < c[i]; }
 
-    // The working set: half of the last one, those that came latest, and the rows that violate most, from both sides.
+    // The working set: a part of the last one, then the rows that violate most, from both sides by turns.
     void select() {
-        const Index size = std::min({options.block, source.capacity(), n});
+        const Index size = std::min(options.block, n);
         std::fill(chosen.begin(), chosen.end(), 0);
-        next.clear();
-        const Index kept = std::min<Index>(static_cast<Index>(working_set.size()), size / 2);
-        for (auto at = working_set.end() - kept; at != working_set.end(); ++at) next.push_back(*at), chosen[static_cast<std::size_t>(*at)] = 1;
-        rising.clear(), falling.clear();
+        next.clear(), kept.clear();
+        if (size == n) {  // all rows, in their order
+            if (working_set.empty()) {
+                working_set.resize(static_cast<std::size_t>(n));
+                std::iota(working_set.begin(), working_set.end(), Index{0});
+            } else {
+                kept.resize(static_cast<std::size_t>(n));
+                std::iota(kept.begin(), kept.end(), Index{0});
+            }
+            return;
+        }
+        // Of the last one, the half that came latest.
+        const auto before = static_cast<Index>(working_set.size());
+        for (Index at = std::max<Index>(0, before - size / 2); at < before; ++at) keep(at);
+        for (auto* list : {&rising, &falling}) list->clear();
         for (Index i = 0; i < n; ++i) {
             if (chosen[static_cast<std::size_t>(i)]) continue;
             if (may_rise(i)) rising.push_back(i);
             if (may_fall(i)) falling.push_back(i);
         }
-        const Index wanted = size - kept;
-        const auto sort_first = [&](std::vector<Index>& list, auto before) {
-            const auto some = std::min<std::size_t>(list.size(), static_cast<std::size_t>(wanted));
-            if (some < list.size()) std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(some), list.end(), before);
+        const auto sort_first = [&](std::vector<Index>& list, auto first) {
+            const auto some = std::min<std::size_t>(list.size(), static_cast<std::size_t>(size));
+            if (some < list.size()) std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(some), list.end(), first);
             list.resize(some);
-            std::sort(list.begin(), list.end(), before);
+            std::sort(list.begin(), list.end(), first);
         };
         sort_first(rising, [&](Index a, Index b) { return e[a] != e[b] ? e[a] > e[b] : a < b; });
         sort_first(falling, [&](Index a, Index b) { return e[a] != e[b] ? e[a] < e[b] : a < b; });
-        for (std::size_t k = 0; static_cast<Index>(next.size()) < size && (k < rising.size() || k < falling.size()); ++k)
-            for (const auto* list : {&rising, &falling}) {
-                if (k >= list->size() || static_cast<Index>(next.size()) >= size) continue;
-                const Index i = (*list)[k];
-                if (chosen[static_cast<std::size_t>(i)]) continue;
-                next.push_back(i), chosen[static_cast<std::size_t>(i)] = 1;
-            }
-        // Where there are too few others, more of the last working set.
-        for (auto at = working_set.begin(); at != working_set.end() && static_cast<Index>(next.size()) < size; ++at)
-            if (!chosen[static_cast<std::size_t>(*at)]) next.insert(next.begin(), *at), chosen[static_cast<std::size_t>(*at)] = 1;
+        for (std::size_t k = 0; k < std::max(rising.size(), falling.size()); ++k)
+            for (const auto* list : {&rising, &falling})
+                if (k < list->size() && static_cast<Index>(next.size()) < size) take((*list)[k]);
         working_set.swap(next);
     }
 
+    void take(Index i) {
+        if (chosen[static_cast<std::size_t>(i)]) return;
+        next.push_back(i), chosen[static_cast<std::size_t>(i)] = 1;
+    }
+    void keep(Index at) { kept.push_back(at), take(working_set[static_cast<std::size_t>(at)]); }
+
     bool solve_block(double violation) {
         const auto q = static_cast<Index>(working_set.size());
-        rows.resize(static_cast<std::size_t>(q));
-        for (Index k = 0; k < q; ++k) rows[static_cast<std::size_t>(k)] = source_row[static_cast<std::size_t>(working_set[static_cast<std::size_t>(k)])];
-        source.need(rows.data(), q, options.threads);
-        block.resize(q);
-        run_pieces(static_cast<int>((q + 63) / 64), options.threads, [&](int piece) {
-            for (Index r = piece * 64; r < std::min<Index>(q, piece * 64 + 64); ++r) {
-                const T* const from = source.row(rows[static_cast<std::size_t>(r)]);
-                T* const to = block.row(r);
-                for (Index k = 0; k < q; ++k) to[k] = from[rows[static_cast<std::size_t>(k)]];
-                for (Index k = q; k < block.width; ++k) to[k] = 0;
-            }
-        });
+        fill_block();
         for (Index k = 0; k < q; ++k) {
             const auto at = static_cast<std::size_t>(k);
             const Index i = working_set[at];
@@ -188,41 +183,33 @@ class KernelSmo {
             const Index i = working_set[at];
             const double change = (block.alpha[at] - alpha[i]) * y[i];
             alpha[i] = block.alpha[at];
-            if (change != 0) moved.push_back(source.row(rows[at])), by.push_back(change);
+            if (change != 0) moved.push_back(rows[at]), by.push_back(change);
         }
-        update();
+        source.update(moved.data(), by.data(), static_cast<Index>(moved.size()), segments, e, options.threads);
         return !moved.empty();
     }
 
-    // e ← e − Σ change · (row of K), in pieces of columns.
-    void update() {
-        constexpr Index stretch = 1024;
-        pieces.clear();
-        for (const Segment& one : segments)
-            for (Index k = 0; k < one.count; k += stretch) pieces.push_back({one.local + k, one.source + k, std::min(stretch, one.count - k)});
-        run_pieces(static_cast<int>(pieces.size()), options.threads, [&](int piece) {
-            const Segment& one = pieces[static_cast<std::size_t>(piece)];
-            double* const to = e + one.local;
-            std::size_t r = 0;
-            for (; r + 4 <= moved.size(); r += 4) {
-                const T *k0 = moved[r] + one.source, *k1 = moved[r + 1] + one.source, *k2 = moved[r + 2] + one.source, *k3 = moved[r + 3] + one.source;
-                const double d0 = by[r], d1 = by[r + 1], d2 = by[r + 2], d3 = by[r + 3];
-#pragma omp simd
-                for (Index k = 0; k < one.count; ++k)
-                    to[k] -= (d0 * static_cast<double>(k0[k]) + d1 * static_cast<double>(k1[k])) +
-                             (d2 * static_cast<double>(k2[k]) + d3 * static_cast<double>(k3[k]));
-            }
-            for (; r < moved.size(); ++r) {
-                const T* const row = moved[r] + one.source;
-                const double change = by[r];
-#pragma omp simd
-                for (Index k = 0; k < one.count; ++k) to[k] -= change * static_cast<double>(row[k]);
-            }
-        });
+    // The kernel matrix of the working set; what it shares with the last one is copied.
+    void fill_block() {
+        const auto q = static_cast<Index>(working_set.size()), old = static_cast<Index>(kept.size());
+        if (old == q && q == n) return;
+        matrix.swap(block.k);
+        const Index before = block.width;
+        block.resize(q);
+        for (Index r = 0; r < old; ++r)
+            for (Index k = 0; k < old; ++k)
+                block.row(r)[k] = matrix[static_cast<std::size_t>(kept[static_cast<std::size_t>(r)] * before + kept[static_cast<std::size_t>(k)])];
+        rows.resize(static_cast<std::size_t>(q));
+        for (Index k = 0; k < q; ++k) rows[static_cast<std::size_t>(k)] = source_row[static_cast<std::size_t>(working_set[static_cast<std::size_t>(k)])];
+        source.block(rows.data() + old, q - old, rows.data(), q, block.row(old), block.width, options.threads);
+        for (Index r = 0; r < old; ++r)
+            for (Index k = old; k < q; ++k) block.row(r)[k] = block.row(k)[r];
+        for (Index r = 0; r < q; ++r) std::fill(block.row(r) + q, block.row(r) + block.width, T(0));
     }
-    std::vector<const T*> moved;
+    std::vector<Index> kept;       // places in the last working set of rows that stay, which come first in the new one
+    kernels::Buffer<T> matrix;     // of the last working set
+    std::vector<Index> moved;
     std::vector<double> by;
-    std::vector<Segment> pieces;
 };
 
 }  // namespace widemargin

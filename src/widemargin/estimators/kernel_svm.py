@@ -1,0 +1,475 @@
+"""The support vector machine with a kernel."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from widemargin import kernel_training, training
+from widemargin.certificate import Certificate, Certificates, InseparableError
+from widemargin.data import Rows
+from widemargin.data.labels import distinct
+from widemargin.data.machine import free_memory
+from widemargin.kernel_problem import KernelProblem
+from widemargin.kernels import Gram, Kernel, KernelLike, MatrixGram, PointsGram, gamma_of
+from widemargin.model_kernel import KernelModel
+from widemargin.one_against_rest import OneAgainstRest, count_threads
+from widemargin.one_vs_one import Pairs
+from widemargin.progress import ProgressLine
+
+Floats = NDArray[np.float64]
+
+#: Of the free memory, what is kept of the kernel matrix may take this share.
+SHARE = 0.25
+#: scikit-learn's other names of kernels.
+ALIASES = {"polynomial": "poly"}
+#: Kernel values k(a, b) and k(b, a) that differ by more than this share of the largest are no kernel's.
+ASYMMETRY = 1e-6
+
+
+class IndefiniteKernelWarning(ConvergenceWarning):
+    """The kernel is not positive semidefinite on the training rows: what was found is a stationary point, not a proved
+    minimum.
+    """
+
+
+class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type hints
+    """Support vector machine with a kernel, trained to a proved relative duality gap.
+
+    Minimises ½‖f‖² + Σ cᵢ max(0, 1 − yᵢ(f(xᵢ) + b)) over the functions f of the kernel's space, with
+    cᵢ = C × class weight × sample weight; the bias b is not penalised. Several classes are trained one-vs-one, as in
+    scikit-learn's SVC. The fit is exact: `certificate_` is computed in float64 in the kernel's own space.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of the slacks. ``inf`` is the hard margin: the exact separator in the kernel's space, or an
+        :class:`~widemargin.InseparableError` with the proof that there is none.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "chi2", "additive_chi2" (scikit-learn's names, and
+        LIBSVM's formulas), "precomputed", for which X is the kernel matrix, or a function of two sets of rows that
+        returns the matrix of all pairs.
+    gamma : float, "scale" or "auto", default="scale"
+        γ of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is 1/(n_features · X.var()), "auto" is
+        1/n_features.
+    degree : int, default=3
+        Of "poly".
+    coef0 : float, default=0.0
+        Of "poly" and "sigmoid".
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for the rows of each class; "balanced" gives every class the same total weight.
+    tol : float, default=1e-3
+        The relative duality gap to prove.
+    solver : {"auto", "smo"}, default="auto"
+        "auto" trains the linear kernel with the linear solvers and all others with "smo": sequential minimal
+        optimisation on blocks of rows.
+    max_iter : int or None, default=None
+        The most rounds, each of which solves for a block of up to 2,048 rows; None for as many as it takes.
+    cache_size : float or None, default=None
+        Megabytes of kernel values that may be kept; None for a quarter of the free memory. It changes the time, not the
+        result. Kernel values that are quicker to compute than to read from memory are not kept at all.
+    n_jobs : int or None, default=None
+        Threads; None for all cores at hand. The result is the same, to the last bit, whatever their number.
+    random_state : int, RandomState or None, default=None
+        Nothing is drawn at random by "smo".
+    warm_start : bool, default=False
+        Whether to begin where the last fit ended, at another C or kernel or with rows added.
+    verbose : int, default=0
+        1 shows progress on fits that take longer than two seconds, 2 every evaluation.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Whether `decision_function` of three classes or more has a column per class or per pair of classes.
+    break_ties : bool, default=False
+        Whether classes with equally many votes are told apart by their scores; needs "ovr".
+
+    Attributes
+    ----------
+    support_ : array of shape (n_support,)
+        The rows with α > 0, grouped by class.
+    support_vectors_ : array or CSR matrix of shape (n_support, n_features)
+        Those rows; empty for a precomputed kernel.
+    n_support_ : array of shape (n_classes,)
+        How many each class has.
+    dual_coef_ : array of shape (n_classes − 1, n_support)
+        Their coefficients in the decision functions, laid out as in SVC.
+    coef_ : array of shape (n_pairs, n_features)
+        The weights, for the linear kernel only.
+    intercept_ : array of shape (n_pairs,)
+    classes_ : array of shape (n_classes,)
+    kernel_ : Kernel
+        The kernel with γ as a number; None if it was precomputed or is a function.
+    certificate_ : Certificate, or Certificates of all pairs
+        The proof: primal, dual, gap, the KKT table, the margin's width, in the kernel's space.
+    history_ : list of records, or one list per pair
+    n_iter_ : int
+        Rounds taken, the most over all pairs.
+
+    Examples
+    --------
+    >>> from widemargin import KernelSVM
+    >>> xor = KernelSVM(C=10, gamma=0.5).fit([[1, 1], [-1, -1], [1, -1], [-1, 1]], [0, 0, 1, 1])
+    >>> xor.predict([[2, 2], [2, -2]]).tolist()
+    [0, 1]
+    >>> xor.certificate_.relative_gap < 1e-3
+    True
+
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: KernelLike = "rbf",
+        gamma: float | Literal["scale", "auto"] = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        solver: Any = "auto",
+        max_iter: int | None = None,
+        cache_size: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.tol = tol
+        self.solver = solver
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on the rows of X with the labels y.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            For a precomputed kernel the kernel matrix, of shape (n_samples, n_samples).
+        y : array of shape (n_samples,)
+            Two or more classes, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies the cost of each row; rows of weight 0 are left out.
+
+        Returns
+        -------
+        The fitted estimator.
+
+        """
+        self._check_parameters()
+        X, y = self._read(X, y)
+        weights = np.ones(len(y))
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        live = np.flatnonzero(weights > 0)
+        classes = distinct(y[live])
+        if len(classes) < 2:
+            found = f"only one class, {classes[0]}," if len(classes) else "no class"
+            raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
+        if len(live) < len(y):
+            X = X[np.ix_(live, live)] if self._pairwise else X[live]
+            y, weights = y[live], weights[live]
+        pairs = Pairs.of(y, classes)
+        gram = self._gram(X, pairs.order)
+        c = self._task().costs(y, classes, weights)
+        problems = pairs.problems(gram, c)
+        starts = self._starts(pairs, problems, classes, live)
+        with ProgressLine(
+            "training", self.tol, verbose=int(self.verbose), began=time.perf_counter()
+        ) as line:
+            try:
+                fits = kernel_training.fit(
+                    problems,
+                    tol=float(self.tol),
+                    max_iter=self.max_iter,
+                    memory=SHARE * free_memory() if self.cache_size is None else 1e6 * self.cache_size,
+                    threads=count_threads(self.n_jobs),
+                    starts=starts if starts is not None else self._linear_starts(gram, problems),
+                    watch=line.show,
+                )
+            except InseparableError as error:
+                raise self._named(error, pairs, live) from None
+        self._keep(fits, pairs, X, live)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of each row: f(x) + b for two classes; for more, one per class ("ovr") or per pair ("ovo")."""
+        scores = self._pair_scores(X)
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        if self.decision_function_shape == "ovo":
+            return scores
+        from widemargin.model_kernel import one_vs_rest_scores
+
+        return one_vs_rest_scores(scores, len(self.classes_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row: the side of the boundary, or the class that wins most pairs."""
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'; use 'ovr'")
+        from widemargin.model_kernel import one_vs_rest_scores
+
+        scores = self._pair_scores(X)
+        if len(self.classes_) == 2:
+            return np.asarray(self.classes_[(scores[:, 0] > 0).astype(np.intp)])
+        votes = one_vs_rest_scores(scores, len(self.classes_))
+        return np.asarray(self.classes_[(votes if self.break_ties else np.rint(votes)).argmax(axis=1)])
+
+    @available_if(lambda self: self.kernel == "linear")
+    def _linear(self) -> None:
+        """Whether there are weights."""
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of every pair, for the linear kernel only."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only there for the linear kernel; other kernels have dual_coef_")
+        check_is_fitted(self, "dual_coef_")
+        return self._model().weights()
+
+    def _check_parameters(self) -> None:
+        """Every parameter acts or raises."""
+        self._task().check()
+        if self.solver not in ("auto", "smo"):
+            raise ValueError(f"solver={self.solver!r}; choose from 'auto', 'smo'")
+        if self.cache_size is not None and (not isinstance(self.cache_size, Real) or not self.cache_size > 0):
+            raise ValueError(f"cache_size={self.cache_size!r}; it must be a number > 0, of megabytes, or None")
+        if self.decision_function_shape not in ("ovr", "ovo"):
+            raise ValueError(f"decision_function_shape={self.decision_function_shape!r}; choose from 'ovr', 'ovo'")
+        for name in ("warm_start", "break_ties"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name}={getattr(self, name)!r}; it must be True or False")
+        if not isinstance(self.verbose, Integral | np.bool_) or self.verbose < 0:
+            raise ValueError(f"verbose={self.verbose!r}; it must be 0, 1 or 2")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs={self.n_jobs!r}; it must be a whole number ≠ 0, or None for all cores")
+        name = ALIASES.get(self.kernel, self.kernel) if isinstance(self.kernel, str) else None
+        if name not in (None, "precomputed") or not (callable(self.kernel) or name is not None):
+            gamma = 1.0 if isinstance(self.gamma, str) else self.gamma
+            if isinstance(self.gamma, str):
+                if self.gamma not in ("scale", "auto"):
+                    raise ValueError(f"gamma={self.gamma!r}; it must be a finite number > 0, 'scale' or 'auto'")
+            Kernel(str(name), gamma, self.degree, self.coef0)
+
+    @property
+    def _pairwise(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _task(self) -> OneAgainstRest:
+        """What linear and kernel machines share: their checks, and the costs of the rows."""
+        return OneAgainstRest(self.C, "hinge", True, self.class_weight, "auto", self.tol, self.max_iter)
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
+        )
+        check_classification_targets(y)
+        if self._pairwise:
+            if not isinstance(X, np.ndarray):
+                raise TypeError("a precomputed kernel matrix must be dense; give X.toarray()")
+            X = _checked_matrix(X, "X")
+        return X, y
+
+    def _gram(self, X: Any, order: NDArray[np.intp]) -> Gram:
+        """The kernel matrix of the rows in this order."""
+        threads, sorted_already = count_threads(self.n_jobs), bool((np.diff(order) > 0).all())
+        self.kernel_: Kernel | None = None
+        if self._pairwise:
+            return MatrixGram(X if sorted_already else np.ascontiguousarray(X[np.ix_(order, order)]), threads)
+        if callable(self.kernel):
+            rows = X if sorted_already else X[order]
+            K = np.asarray(self.kernel(rows, rows))
+            n = rows.shape[0]
+            if K.shape != (n, n):
+                raise ValueError(
+                    f"the kernel returned an array of shape {K.shape} for {n} and {n} rows; it must be ({n}, {n})"
+                )
+            if K.dtype not in (np.float32, np.float64):
+                K = K.astype(np.float64)
+            return MatrixGram(_checked_matrix(np.ascontiguousarray(K), "the kernel matrix"), threads)
+        rows = Rows(X if sorted_already else X[order], threads)
+        name = ALIASES.get(self.kernel, self.kernel)
+        self.kernel_ = Kernel(name, gamma_of(self.gamma, rows), self.degree, float(self.coef0))
+        return PointsGram(self.kernel_, rows)
+
+    def _linear_starts(self, gram: Gram, problems: list[KernelProblem]) -> list[Floats] | None:
+        """What the linear solvers find, for the linear kernel."""
+        if self.solver != "auto" or not isinstance(gram, PointsGram) or gram.kernel.name != "linear":
+            return None
+        starts = []
+        with training.OneBlasThread():
+            for one in problems:
+                problem = one.linear()
+                found = training.fit(problem, tol=float(self.tol) / 2, max_iter=self.max_iter, limited=True)
+                starts.append(found.alpha)
+                if found.interrupted:
+                    break
+        return starts if len(starts) == len(problems) else None
+
+    def _starts(
+        self, pairs: Pairs, problems: list[KernelProblem], classes: NDArray[Any], live: NDArray[np.intp]
+    ) -> list[Floats] | None:
+        """The last fit's dual variables, cut to the costs of this one; None if they are no start for this one."""
+        if not self.warm_start or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, classes):
+            return None
+        if len(self.support_) and self.support_.max() > live.max():
+            return None
+        place = np.full(int(live.max()) + 1, -1)
+        place[live] = np.arange(len(live))
+        at = place[self.support_]
+        known = at >= 0
+        starts, k = [], len(classes)
+        table = np.zeros((k - 1, len(live)))
+        table[:, at[known]] = self.dual_coef_[:, known]
+        numbers = [(i, j) for i in range(k) for j in range(i + 1, k)]
+        for (i, j), problem in zip(numbers, problems, strict=True):
+            index = pairs.order[problem.index]
+            first = pairs.place[index] == i
+            coef = np.where(first, table[j - 1, index], table[i, index])
+            starts.append(np.clip(coef * problem.y, 0.0, problem.c))
+        return starts
+
+    def _named(self, error: InseparableError, pairs: Pairs, live: NDArray[np.intp]) -> InseparableError:
+        """The proof with rows numbered as in X."""
+        rows = live[pairs.order]
+        return InseparableError(
+            rows[error.positive],
+            error.positive_weights,
+            rows[error.negative],
+            error.negative_weights,
+            error.point,
+            error.distance,
+        )
+
+    def _keep(self, fits: list[kernel_training.KernelFit], pairs: Pairs, X: Any, live: NDArray[np.intp]) -> None:
+        if len(fits) < len(pairs.names):
+            raise KeyboardInterrupt  # before anything was reached
+        rows, self.dual_coef_, self.n_support_ = pairs.support(fits)
+        self.classes_ = pairs.classes
+        self.support_ = live[rows].astype(np.int32)
+        self.support_vectors_ = np.empty((0, 0)) if self._pairwise else X[rows]
+        self.intercept_ = np.array([fit.proved.b for fit in fits])
+        self.certificate_: Certificate | Certificates = pairs.certificate(fits)
+        self.history_ = fits[0].history if len(fits) == 1 else [fit.history for fit in fits]
+        self.n_iter_ = max(fit.iterations for fit in fits)
+        self.shape_fit_ = X.shape
+        self._fitted_C = self.C
+        self._warn(fits)
+        if any(fit.interrupted for fit in fits):
+            raise KeyboardInterrupt
+
+    def _warn(self, fits: list[kernel_training.KernelFit]) -> None:
+        curvature, reached = fits[0].curvature, self.certificate_.relative_gap
+        if curvature is not None:
+            warnings.warn(
+                f"the kernel is not positive semidefinite: {curvature}. The fit is a stationary point and nothing is "
+                "proved of it; use another kernel or other parameters",
+                IndefiniteKernelWarning,
+                stacklevel=4,
+            )
+        elif reached > self.tol:
+            advice = "scale the columns of X, or ask for a larger tol"
+            if self.max_iter is not None and self.n_iter_ >= self.max_iter:
+                advice = "raise max_iter"
+            elif np.isinf(self.C):
+                advice = "the classes may touch or overlap: use a finite C"
+            warnings.warn(
+                f"the relative gap is {reached:.1e} after {self.n_iter_} rounds, asked for was tol={self.tol:.1e}; "
+                f"{advice}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _pair_scores(self, X: Any) -> Floats:
+        """f(x) + b of every row, a column for each pair."""
+        check_is_fitted(self, "dual_coef_")
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=False
+        )
+        if self.kernel_ is not None:
+            return self._model().pair_scores(Rows(X, count_threads(self.n_jobs)))
+        if self._pairwise:
+            K = X[:, self.support_]
+        else:
+            assert callable(self.kernel)
+            K = np.asarray(self.kernel(X, self.support_vectors_), dtype=np.float64)
+            if K.shape != (X.shape[0], len(self.support_)):
+                raise ValueError(
+                    f"the kernel returned an array of shape {K.shape} for {X.shape[0]} and {len(self.support_)} rows"
+                )
+        return pair_scores(K, self.dual_coef_, self.intercept_, self.n_support_)
+
+    def _model(self) -> KernelModel:
+        assert self.kernel_ is not None
+        return KernelModel(
+            self.support_vectors_,
+            self.dual_coef_,
+            self.intercept_,
+            self.n_support_.astype(np.int64),
+            self.classes_,
+            self.kernel_,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._pairwise
+        tags.input_tags.pairwise = self._pairwise
+        tags.input_tags.positive_only = self.kernel in ("chi2", "additive_chi2")
+        return tags
+
+
+def pair_scores(K: Floats, coef: Floats, intercept: Floats, n_support: NDArray[np.integer]) -> Floats:
+    """f(x) + b of every row and pair, from the kernel values K of the rows with the support vectors."""
+    ends = np.cumsum(n_support).tolist()
+    slices = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    sums = [K[:, part] @ coef[:, part].T for part in slices]
+    columns = [sums[i][:, j - 1] + sums[j][:, i] for i in range(len(slices)) for j in range(i + 1, len(slices))]
+    return np.column_stack(columns) + intercept
+
+
+def _checked_matrix(K: NDArray[Any], name: str) -> NDArray[Any]:
+    """A kernel matrix, or an error that says why it is none."""
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"{name} has shape {K.shape}; a precomputed kernel matrix is square, one row per sample")
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise ValueError(f"{name}[{i}, {j}] is {K[i, j]}; kernel values must be finite")
+    size, step = float(np.abs(K).max(initial=0.0)), max(1, (1 << 22) // max(len(K), 1))
+    for begin in range(0, len(K), step):
+        apart = np.abs(K[begin : begin + step] - K[:, begin : begin + step].T)
+        if apart.size and float(apart.max()) > ASYMMETRY * size:
+            i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+            i += begin
+            raise ValueError(
+                f"{name} is not symmetric: {name}[{i}, {j}] is {K[i, j]:.6g} and {name}[{j}, {i}] is {K[j, i]:.6g}; a "
+                "kernel is symmetric, k(a, b) = k(b, a)"
+            )
+    negative = np.flatnonzero(np.diag(K) < 0)
+    if len(negative):
+        i = int(negative[0])
+        raise ValueError(
+            f"{name}[{i}, {i}] is {K[i, i]:.6g}; k(x, x) is a squared length and never negative: this is no kernel"
+        )
+    return K

@@ -1,0 +1,294 @@
+"""The loop for kernel machines: block SMO on rows of the kernel matrix, and certificates that it cannot reach.
+
+The solver works with a gradient that it carries along, from kernel rows in float32 where these will do. Whenever it
+claims the accuracy asked for, the certificate computes all scores in float64. If the claim is refused, the solver goes
+on from the exact gradient, as in iterative refinement: what float32 loses shrinks with the steps that are left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin import _core
+from widemargin.certificate import Certificate, relative
+from widemargin.kernel_certificate import Proved, certify, prove_inseparable
+from widemargin.kernel_problem import KernelProblem
+from widemargin.kernels.gram import ROUNDED, Source
+from widemargin.solvers import State
+from widemargin.training import Keep, OneBlasThread, Record, Watch
+
+Floats = NDArray[np.float64]
+
+#: Rows of the working set: more make fewer rounds, each with more steps of O(block) and a larger matrix to compute.
+BLOCK = 2048
+#: Rounds between two looks at the clock and at Ctrl-C.
+ROUNDS = 4
+#: Claims that may be refused, or stalls, without the gap falling to half, before rows are computed in float64.
+PATIENCE = 3
+
+
+@dataclass(frozen=True)
+class NegativeCurvature:
+    """Rows and weights v, Σ v = 0 and ‖v‖ = 1, with vᵀKv = `value` < 0: no inner product of any features is like that."""
+
+    value: float
+    rows: NDArray[np.intp]
+    weights: Floats
+
+    def __str__(self) -> str:
+        if len(self.rows) == 2:
+            i, j = self.rows
+            return f"k(xᵢ, xᵢ) + k(xⱼ, xⱼ) − 2k(xᵢ, xⱼ) is {2 * self.value:.3g} for the rows i = {i} and j = {j}"
+        heaviest = self.rows[np.argsort(-np.abs(self.weights))[:3]]
+        shown = ", ".join(map(str, heaviest))
+        return f"vᵀKv = {self.value:.3g} for a v with ‖v‖ = 1 and Σ v = 0, largest on the rows {shown}"
+
+
+@dataclass
+class KernelFit:
+    """f = Σ coefⱼ k(xⱼ, ·) and b with their proof, and how they came about."""
+
+    proved: Proved
+    #: The rows of the problem in the kernel matrix.
+    index: NDArray[np.intp] = field(repr=False)
+    iterations: int
+    history: list[Record] = field(repr=False)
+    #: Why nothing is proved, if the kernel is not positive semidefinite.
+    curvature: NegativeCurvature | None = None
+    interrupted: bool = False
+
+    @property
+    def certificate(self) -> Certificate:
+        """The proof."""
+        return self.proved.certificate
+
+    @property
+    def alpha(self) -> Floats:
+        """The dual variables that the certificate vouches for."""
+        return self.certificate.alpha
+
+
+class _Run:
+    """One problem on its way: its solver, its best proof, its history."""
+
+    def __init__(self, problem: KernelProblem, start: Floats | None, began: float) -> None:
+        self.problem, self.began = problem, began
+        self.alpha = np.zeros(problem.n) if start is None else problem.problem.feasible(start)
+        self.e = problem.y.copy()
+        if self.alpha.any():
+            self.e -= problem.scores(self.alpha * problem.y)
+        self.core: Any = None
+        self.earlier = self.refused = 0
+        self.best: Proved | None = None
+        self.history: list[Record] = []
+        self.done = False
+
+    def employ(self, source: Source, threads: int, working_set: Sequence[int] = ()) -> None:
+        """Gives the solver its rows of the kernel matrix."""
+        single = isinstance(source, _core.KernelRows32)
+        kind = _core.KernelSmo32 if single else _core.KernelSmo64
+        problem = self.problem
+        if self.core is not None:
+            self.earlier = self.iterations
+        self.core = kind(source, problem.segments, problem.y, problem.c, self.alpha, self.e, BLOCK, threads)
+        self.core.working_set = [*working_set]
+
+    @property
+    def iterations(self) -> int:
+        return self.earlier + (0 if self.core is None else int(self.core.status[0]))
+
+    @property
+    def claim(self) -> float:
+        """The relative gap that the solver sees."""
+        _, primal, dual, _, _ = self.core.status
+        return relative(max(primal - dual, 0.0), dual)
+
+    @property
+    def stalled(self) -> bool:
+        return bool(self.core.status[4])
+
+    def look(self) -> None:
+        """Writes down what the solver sees."""
+        _, primal, dual, _, _ = self.core.status
+        self._record(primal, dual, max(primal - dual, 0.0), proved=False)
+
+    def prove(self, scores: Floats, *, semidefinite: bool) -> Proved:
+        """Judges α, given its exact scores, and lets the solver go on from the exact gradient."""
+        proved = certify(self.problem, self.alpha, scores, semidefinite=semidefinite)
+        certificate = proved.certificate
+        self._record(certificate.primal, certificate.dual, certificate.gap, proved=True)
+        np.subtract(self.problem.y, scores, out=self.e)
+        before = self.best
+        if before is None or _rank(certificate) <= _rank(before.certificate):
+            self.best = proved
+        halved = before is None or certificate.gap <= before.certificate.gap / 2
+        self.refused = 0 if halved else self.refused + 1
+        return proved
+
+    def _record(self, primal: float, dual: float, gap: float, *, proved: bool) -> None:
+        seconds = time.perf_counter() - self.began
+        self.history.append(Record(self.iterations, seconds, primal, dual, gap, self.problem.n, proved))
+
+    def state(self) -> State:
+        """All that the next round depends on."""
+        return {
+            "alpha": self.alpha.copy(),
+            "e": self.e.copy(),
+            "working_set": np.array(self.core.working_set, dtype=np.int64),
+            "iterations": self.iterations,
+            "refused": self.refused,
+            "best": None if self.best is None else self.best.certificate.alpha,
+            "done": self.done,
+        }
+
+    def resume(self, state: State) -> None:
+        """Takes up such a state."""
+        self.alpha, self.e = np.array(state["alpha"]), np.array(state["e"])
+        self.earlier, self.refused, self.done = state["iterations"], state["refused"], state["done"]
+        if state["best"] is not None:
+            self.best = certify(self.problem, np.array(state["best"]))
+
+
+def fit(
+    problems: list[KernelProblem],
+    *,
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    memory: float = 1e9,
+    threads: int = 1,
+    starts: list[Floats] | None = None,
+    watch: Watch | None = None,
+    resumed: State | None = None,
+    keep: Keep | None = None,
+) -> list[KernelFit]:
+    """One fit per problem, all of one kernel matrix, trained together so that its rows are shared.
+
+    `memory` is what may be kept of the kernel matrix, in bytes. `watch` and `keep` are those of
+    :func:`widemargin.training.fit`, called after every few rounds; `resumed` is a state that was kept. An interrupt ends
+    all of them with what they have.
+    """
+    gram, began = problems[0].gram, time.perf_counter()
+    ways = [None] * len(problems) if starts is None else starts
+    runs = [_Run(problem, start, began) for problem, start in zip(problems, ways, strict=True)]
+    single, curvature, interrupted = gram.single, None, False
+    working_sets: list[list[int]] = [[] for _ in runs]
+    if resumed is not None:
+        single = resumed["single"]
+        working_sets = [state["working_set"].tolist() for state in resumed["runs"]]
+        for run, state in zip(runs, resumed["runs"], strict=True):
+            run.resume(state)
+    # Several problems share the whole matrix, where it fits, and have a thread each.
+    whole = len(runs) > 1 and gram.n**2 * (4 if single else 8) <= memory
+
+    def employ() -> None:
+        source = gram.source(single=single, memory=memory, whole=whole)
+        for run, rows in zip(runs, working_sets, strict=True):
+            run.employ(source, 1 if whole else threads, rows)
+
+    def state() -> State:
+        return {"single": single, "runs": [run.state() for run in runs]}
+
+    employ()
+    try:
+        with OneBlasThread():
+            while active := [run for run in runs if not run.done]:
+                _advance(active, tol, max_iter, threads if whole else 0)
+                claims = [run for run in active if run.stalled or run.claim <= tol or _spent(run, max_iter)]
+                if claims:
+                    curvature = curvature or find_negative_curvature(problems, claims)
+                    _prove(claims, tol, max_iter, semidefinite=curvature is None)
+                if single and any(run.refused >= PATIENCE and not run.done for run in runs):
+                    single, working_sets = False, [[] for _ in runs]
+                    employ()
+                _tell(active, watch)
+                if keep is not None:
+                    keep(state)
+    except KeyboardInterrupt:
+        interrupted = True
+        _prove([run for run in runs if not run.done], tol, 0, semidefinite=curvature is None)
+    return [
+        KernelFit(run.best, run.problem.index, run.iterations, run.history, curvature, interrupted)
+        for run in runs
+        if run.best is not None
+    ]
+
+
+def _advance(active: list[_Run], tol: float, max_iter: int | None, threads: int) -> None:
+    """A few rounds of each, on a thread of its own if there are `threads` for it."""
+    rounds = ROUNDS if max_iter is None else min(ROUNDS, *(max_iter - run.iterations for run in active), ROUNDS)
+    if threads:
+        type(active[0].core).run_all([run.core for run in active], rounds, tol, threads)
+    else:
+        for run in active:
+            run.core.run(rounds, tol)
+    for run in active:
+        run.look()
+
+
+def _spent(run: _Run, max_iter: int | None) -> bool:
+    return max_iter is not None and run.iterations >= max_iter
+
+
+def _prove(claims: list[_Run], tol: float, max_iter: int | None, *, semidefinite: bool) -> None:
+    """Judges these, all scores in one go over the kernel matrix; one that is good enough, or at its end, is done."""
+    if not claims:
+        return
+    for run, scores in zip(claims, _exact_scores(claims), strict=True):
+        problem = run.problem
+        before = run.best
+        proved = run.prove(scores, semidefinite=semidefinite)
+        if problem.hard and proved.certificate.relative_gap > tol:
+            inseparable = prove_inseparable(problem, run.alpha, scores)
+            if inseparable is not None:
+                raise inseparable
+        stuck = run.stalled and before is not None and (run.refused >= 2 * PATIENCE or not semidefinite)
+        run.done = proved.certificate.relative_gap <= tol or _spent(run, max_iter) or stuck
+        run.done |= run.stalled and not semidefinite
+
+
+def _exact_scores(claims: list[_Run]) -> list[Floats]:
+    """Σ αⱼyⱼ k(xⱼ, xᵢ) of the rows of each."""
+    if len(claims) == 1:
+        return [claims[0].problem.scores(claims[0].alpha * claims[0].problem.y)]
+    gram = claims[0].problem.gram
+    coef = np.zeros((gram.n, len(claims)))
+    for k, run in enumerate(claims):
+        coef[run.problem.index, k] = run.alpha * run.problem.y
+    used = np.flatnonzero(coef.any(axis=1))
+    scores = gram.products(used, coef[used])
+    return [np.ascontiguousarray(scores[run.problem.index, k]) for k, run in enumerate(claims)]
+
+
+def find_negative_curvature(problems: list[KernelProblem], runs: list[_Run]) -> NegativeCurvature | None:
+    """Where the kernel is not positive semidefinite: the pair of rows that a solver met, or some more rows."""
+    gram = problems[0].gram
+    if gram.semidefinite:
+        return None
+    for run in runs:
+        i, j, share = run.core.worst
+        if share < 0:
+            rows = run.problem.index[[i, j]]
+            K = gram.block(rows, rows)
+            value = float(K[0, 0] + K[1, 1] - K[0, 1] - K[1, 0]) / 2
+            if value < -ROUNDED * float(np.abs(np.diag(K)).mean()):
+                return NegativeCurvature(value, rows, np.array([1.0, -1.0]) / np.sqrt(2))
+    support = np.unique(np.concatenate([run.problem.index[run.alpha > 0] for run in runs]))
+    found = gram.negative_curvature(support)
+    return None if found is None else NegativeCurvature(found[0], found[2], found[1])
+
+
+def _tell(runs: list[_Run], watch: Watch | None) -> None:
+    if watch is not None:
+        worst = max(runs, key=lambda run: run.claim)
+        watch(max(run.iterations for run in runs), worst.history[-1].seconds, worst.claim, 0)
+
+
+def _rank(certificate: Certificate) -> tuple[float, float]:
+    """What is better comes first: the smaller gap or, of two that prove nothing, the larger dual."""
+    return certificate.relative_gap, -certificate.dual if np.isinf(certificate.relative_gap) else 0.0
