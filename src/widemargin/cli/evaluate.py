@@ -16,21 +16,22 @@ if TYPE_CHECKING:
     from widemargin.data import Dataset
     from widemargin.evaluation import Evaluation
     from widemargin.model import LinearModel
+    from widemargin.model_kernel import KernelModel
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("model", metavar="MODEL", help="a file that train or LIBLINEAR wrote")
+    parser.add_argument("model", metavar="MODEL", help="a file that train, LIBLINEAR or LIBSVM wrote")
     add_data(parser, what="rows with labels: ")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Predicts and compares."""
-    from widemargin import LinearModel
+    from widemargin.model_kernel import load_model
 
-    model = LinearModel.load(options.model)
-    found = evaluated(model, read_for(model, options.data, options), options.data)
+    model = load_model(options.model)
+    found = evaluated(model, read_for(model, options.data, options), options.data, options.threads)
     if options.json:
         show_json(found.to_json())
         return 0
@@ -58,14 +59,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def evaluated(model: LinearModel, data: Dataset, path: str) -> Evaluation:
+def evaluated(model: LinearModel | KernelModel, data: Dataset, path: str, threads: int = 0) -> Evaluation:
     """The model's predictions held against the labels of rows that have its columns."""
     from widemargin.data import Rows
+    from widemargin.data.machine import count_threads
     from widemargin.evaluation import evaluate
 
     check_known(data.y, model.classes, path)
     assert data.y is not None
-    scores = model.scores(data.X if isinstance(data.X, Rows) else Rows(data.X))
+    many = count_threads(threads)
+    scores = model.scores(data.X.with_threads(many) if isinstance(data.X, Rows) else Rows(data.X, many))
     chances = model.probabilities(scores) if model.loss in ("logistic", "multinomial") else None
     return evaluate(data.y, model.choose(scores), scores, chances, classes=model.classes)
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from widemargin.cli.reading import add_data, read
 from widemargin.cli.screen import say, show, show_json, show_table
 from widemargin.cli.text import text_of
+
+if TYPE_CHECKING:
+    from widemargin.model_kernel import KernelModel
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +38,7 @@ def _is_model(path: str) -> bool:
     if Path(path).suffix == ".safetensors":  # what is wrong with it is then said of a model
         return True
     try:
-        return kind(Path(path)) in ("safetensors", "liblinear")
+        return kind(Path(path)) in ("safetensors", "liblinear", "libsvm")
     except ModelError:
         return False
 
@@ -43,25 +46,28 @@ def _is_model(path: str) -> bool:
 def _about_model(options: argparse.Namespace) -> int:
     import numpy as np
 
-    from widemargin import LinearModel
+    from widemargin.model_kernel import KernelModel, load_model
 
-    model = LinearModel.load(options.file)
+    model = load_model(options.file)
     said = model.certificate or {}
     about = {
         "classes": model.classes.tolist(),
-        "columns": int(model.coef.shape[1]),
+        "columns": model.columns,
         "loss": model.loss,
         "C": None if model.C is None else model.C if np.isfinite(model.C) else "inf",
         "relative_gap": said.get("relative_gap"),
         "tol": said.get("tol"),
         "named_columns": model.feature_names is not None,
     }
+    if isinstance(model, KernelModel):
+        about |= _about_kernel(model)
     if options.json:
         show_json({"model": options.file, **about, "certificate": said or None})
         return 0
     facts: list[tuple[str, Any]] = [
         ("classes", ", ".join(map(text_of, about["classes"]))),
         ("columns", about["columns"]),
+        *([("kernel", str(model.kernel))] if isinstance(model, KernelModel) else []),
         ("loss", about["loss"] or "not known"),
         ("C", "not known" if about["C"] is None else about["C"]),
     ]
@@ -69,13 +75,30 @@ def _about_model(options: argparse.Namespace) -> int:
         facts.append(("relative gap", f"{float(said['relative_gap']):.1e} (asked for {float(said['tol']):.1e})"))
     show(f"Model {options.file}", facts)
     say()
+    if isinstance(model, KernelModel):
+        labels, total = list(map(text_of, about["classes"])), int(model.n_support.sum())
+        lines = [
+            (label, count, f"{100 * count / total:.2f} %")
+            for label, count in zip(labels, model.n_support.tolist(), strict=True)
+        ]
+        show_table(f"{total:,} support vectors", ("class", "support vectors", "share"), lines)
+        return 0
     names, heaviest = model.feature_names, []
-    labels = [text_of(label) for label in model.classes.tolist()][-len(model.coef) :]
-    for label, w in zip(labels, model.coef, strict=True):
+    each = [text_of(label) for label in model.classes.tolist()][-len(model.coef) :]
+    for label, w in zip(each, model.coef, strict=True):
         top = np.argsort(-np.abs(w))[:5]
         heaviest.append((label, *(f"{names[j] if names else j + 1}: {w[j]:.3g}" for j in top)))
     show_table("The heaviest columns of each class", ("class", *[""] * (len(heaviest[0]) - 1)), heaviest)
     return 0
+
+
+def _about_kernel(model: KernelModel) -> dict[str, Any]:
+    """What only kernel models have."""
+    return {
+        "kernel": {"name": model.kernel.name, **model.kernel.parameters},
+        "support_vectors": model.n_support.tolist(),
+        "pairs": len(model.pairs),
+    }
 
 
 def _about_data(options: argparse.Namespace) -> int:

@@ -23,11 +23,13 @@ from widemargin.whole_files import written_aside
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("model", metavar="MODEL", help="a file that train or LIBLINEAR wrote")
+    parser.add_argument("model", metavar="MODEL", help="a file that train, LIBLINEAR or LIBSVM wrote")
     add_data(parser, what="rows, or - for standard input: ")
     parser.add_argument("-o", "--output", metavar="OUT", help="where to write; standard output if not said")
     more = parser.add_mutually_exclusive_group()
-    more.add_argument("--scores", action="store_true", help="the class and its scores, w·x + b")
+    more.add_argument(
+        "--scores", action="store_true", help="the class and its scores: w·x + b or, with a kernel, Σ α·k + b"
+    )
     more.add_argument("--proba", action="store_true", help="the class and the chance of each; logistic models")
 
 
@@ -35,13 +37,16 @@ def run(options: argparse.Namespace) -> int:
     """Predicts block by block, in constant memory; of a store, the lines wait to be put in the order of its input."""
     import numpy as np
 
-    from widemargin import LinearModel, data
+    from widemargin import data
     from widemargin.data import Rows
+    from widemargin.data.machine import count_threads
     from widemargin.data.store import order_of
     from widemargin.model import ModelError
+    from widemargin.model_kernel import KernelModel, load_model
 
     target = None if options.output in (None, "-") else target_of(options.output, options.model, options.data)
-    model = LinearModel.load(options.model)
+    model = load_model(options.model)
+    kernel, threads = isinstance(model, KernelModel), count_threads(options.threads)
     if options.proba and model.loss not in ("logistic", "multinomial"):
         what = f"a model of the {model.loss} loss has scores but no probabilities"
         raise ModelError(f"{options.model}: {what}; use --scores, or train with --loss logistic")
@@ -52,12 +57,12 @@ def run(options: argparse.Namespace) -> int:
     order = order_of(options.data) if os.path.isdir(options.data) else None
     with reading_bar("predicting") as progress, output(target) as out:
         waiting: list[str] = []
-        width, beyond = model.coef.shape[1], False
+        width, beyond = model.columns, False
         for block in data.blocks(options.data, **reading_options(options, options.data, encoding), progress=progress):
             if not rows and (options.scores or options.proba):
-                two = len(model.coef) == 1 and not options.proba
+                two = len(model.classes) == 2 and not options.proba
                 out.write("\t".join(["label", *(["score"] if two else map(text_of, model.classes.tolist()))]) + "\n")
-            scores = model.scores(Rows(fitted(block.X, width, options.data, noted=beyond)))
+            scores = model.scores(Rows(fitted(block.X, width, options.data, noted=beyond, kernel=kernel), threads))
             beyond = beyond or block.X.shape[1] > width
             chosen = model.choose(scores)
             columns = [list(map(text_of, chosen.tolist()))]

@@ -25,6 +25,9 @@ from widemargin.data.streams import COMPRESSED
 if TYPE_CHECKING:
     from widemargin.data import Dataset, Encoding
     from widemargin.model import LinearModel
+    from widemargin.model_kernel import KernelModel
+
+    Model = LinearModel | KernelModel
 
 #: Text is assumed to take as many bytes in memory as on disk; compressed text this many times as many.
 UNPACKED = 6
@@ -92,22 +95,27 @@ def read(
         return data.open(path, **reading_options(options, path, encoding), progress=progress, as_rows=as_rows)
 
 
-def read_for(model: LinearModel, path: str, options: argparse.Namespace, *, proof: bool = False) -> Dataset:
-    """All of a file, its columns those of the model; for a proof there must be no others, whose weights count too."""
+def read_for(model: Model, path: str, options: argparse.Namespace, *, proof: bool = False) -> Dataset:
+    """All of a file, its columns those of the model; for a proof there must be no others, whose weights count too.
+
+    Sparse rows for a kernel model keep theirs.
+    """
     from widemargin.data import DataError
 
     remember_base(options, model.zero_based, path)
     found = read(path, options, encoding=encoding_for(encoding_of(model, options.model), path))
-    width, columns = found.X.shape[1], model.coef.shape[1]
-    if proof and width > columns:
+    width, columns, kernel = found.X.shape[1], model.columns, hasattr(model, "kernel")
+    if proof and width > columns and not kernel:
         raise DataError.at(path, f"{width} columns, the model has {columns}", "give the rows that it was trained on")
-    return replace(found, X=fitted(found.X, columns, path))
+    return replace(found, X=fitted(found.X, columns, path, kernel=kernel))
 
 
-def read_like(path: str, options: argparse.Namespace, encoding: Encoding | None, columns: int) -> Dataset:
+def read_like(
+    path: str, options: argparse.Namespace, encoding: Encoding | None, columns: int, *, kernel: bool = False
+) -> Dataset:
     """All of a file, its columns as they were in another."""
     found = read(path, options, encoding=encoding_for(encoding, path))
-    return replace(found, X=fitted(found.X, columns, path))
+    return replace(found, X=fitted(found.X, columns, path, kernel=kernel))
 
 
 def remember_base(options: argparse.Namespace, zero_based: bool | None, path: str) -> None:
@@ -116,7 +124,7 @@ def remember_base(options: argparse.Namespace, zero_based: bool | None, path: st
         options.zero_based = zero_based
 
 
-def encoding_of(model: LinearModel, name: str) -> Encoding | None:
+def encoding_of(model: Model, name: str) -> Encoding | None:
     """How the model's columns came from those of a table; None if it was not trained on one."""
     from widemargin.data import Encoding
     from widemargin.model import ModelError
@@ -124,8 +132,8 @@ def encoding_of(model: LinearModel, name: str) -> Encoding | None:
     if model.encoding is None:
         return None
     encoding = Encoding.from_json(model.encoding, source=name)
-    if len(encoding.names) != model.coef.shape[1]:
-        what = f"its encoding makes {len(encoding.names)} columns, it has weights for {model.coef.shape[1]}"
+    if len(encoding.names) != model.columns:
+        what = f"its encoding makes {len(encoding.names)} columns, it has weights for {model.columns}"
         raise ModelError(f"{name}: {what}; train it again")
     return encoding
 
@@ -142,10 +150,11 @@ def encoding_for(encoding: Encoding | None, path: str) -> Encoding | None:
     return None
 
 
-def fitted(X: Any, columns: int, path: str, *, noted: bool = False) -> Any:
+def fitted(X: Any, columns: int, path: str, *, noted: bool = False, kernel: bool = False) -> Any:
     """Sparse rows with as many columns as the model has: missing ones are 0, those it never saw are left out.
 
-    Which is said, unless it was `noted` before.
+    Which is said, unless it was `noted` before. For a `kernel` they are kept: all support vectors are 0 there, and
+    distances from them count.
     """
     from widemargin.data import DataError
 
@@ -154,6 +163,8 @@ def fitted(X: Any, columns: int, path: str, *, noted: bool = False) -> Any:
         return X
     X = getattr(X, "X", X)  # all rows of a store
     if hasattr(X, "indptr"):
+        if width > columns and kernel:
+            return X
         if width > columns:
             if not noted:
                 note(f"{path}: the columns beyond {columns:,}, which the model never saw, are left out")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 
 from widemargin.data.labels import text_of
 
-__all__ = ["in_options", "positive", "text_of", "whole"]
+__all__ = ["gamma", "in_options", "number", "positive", "text_of", "whole"]
 
 #: How errors of the library name what is an option here.
 OPTIONS = {"zero_based=True": "--zero-based", "zero_based=False": "--one-based", "label=": "--label"}
@@ -22,6 +23,30 @@ def positive(text: str) -> float:
     if not number > 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number > 0")
     return number
+
+
+def number(text: str) -> float:
+    """An option's finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return value
+
+
+def gamma(text: str) -> float | str:
+    """An option's γ: a finite number above 0, or how it follows from the data."""
+    if text in ("scale", "auto"):
+        return text
+    try:
+        value = positive(text)
+    except argparse.ArgumentTypeError:
+        value = math.inf
+    if math.isinf(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number > 0, scale or auto")
+    return value
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

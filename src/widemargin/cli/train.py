@@ -2,6 +2,7 @@
 widemargin train heart.svm
 widemargin train heart.svm -C 0.1 --loss logistic --test heart.test.svm -o heart.safetensors
 widemargin train heart.csv --label disease --class-weight balanced
+widemargin train heart.svm --kernel rbf --gamma 0.1 -C 10
 widemargin train heart.svm --cache --checkpoint state --every 30
 widemargin train heart.svm --cache --checkpoint state --resume
 """  # the end of --help
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from widemargin.cli import INTERRUPTED, REACHED, SHORT, handled
 from widemargin.cli.reading import Place, add_data, fingerprint, read_like, remember_base, stem, training_data
 from widemargin.cli.screen import note, say, show, show_json, show_table
-from widemargin.cli.text import positive, text_of, whole
+from widemargin.cli.text import gamma, number, positive, text_of, whole
 from widemargin.cli.writing import target_of, writing
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from widemargin.one_against_rest import OneAgainstRest
     from widemargin.training import Fit
 
+#: The kernels that KernelSVM has by name; written out, since the options are read before NumPy is imported.
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "cosine", "additive_chi2")
 #: Vectors as long as w that a fit holds at once, at least.
 VECTORS = 4
 
@@ -39,7 +42,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add_data(parser, what="rows to train on: ")
     parser.add_argument("-o", "--output", metavar="MODEL", help="the model's file; DATA's name with .safetensors")
-    parser.add_argument("--format", choices=("safetensors", "liblinear"), default="safetensors", help="of the model")
+    formats = ("safetensors", "liblinear", "libsvm")
+    parser.add_argument(
+        "--format",
+        choices=formats,
+        default="safetensors",
+        help="of the model; libsvm is for --kernel, liblinear without",
+    )
     parser.add_argument("--test", metavar="DATA", help="rows to evaluate the model on")
     group = parser.add_argument_group("the problem: ½‖w‖² + C Σ φ(y(w·x + b))")
     group.add_argument(
@@ -49,8 +58,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--loss", choices=losses, default="hinge", help="φ, the hinge")
     group.add_argument("--no-bias", action="store_true", help="b = 0")
     group.add_argument("--class-weight", metavar="W", help="'balanced', or as in 1:2,-1:0.5; multiplies C")
+    group = parser.add_argument_group("a kernel: x·x′ replaced by k(x, x′), classes in pairs")
+    group.add_argument("--kernel", choices=KERNELS, help="train a kernel machine, KernelSVM")
+    group.add_argument(
+        "--gamma",
+        type=gamma,
+        metavar="G",
+        help="γ of k: a number, scale: 1/(columns · Var X), or auto: 1/columns; scale",
+    )
+    group.add_argument("--degree", type=whole(0, (1 << 31) - 1), metavar="D", help="of poly, (γ x·x′ + coef0)^D; 3")
+    group.add_argument("--coef0", type=number, metavar="R", help="of poly and sigmoid, tanh(γ x·x′ + R); 0")
+    group.add_argument("--cache-size", type=positive, metavar="MB", help="memory for rows of the kernel matrix")
     group = parser.add_argument_group("the solution")
-    group.add_argument("--tol", type=positive, default=1e-4, help="relative duality gap to prove, 0.0001")
+    group.add_argument("--tol", type=positive, help="relative duality gap to prove, 0.0001; with --kernel 0.001")
     group.add_argument("--solver", default="auto", help="auto, dual_cd, interior_point, smo, pegasos, …")
     group.add_argument("--max-iter", type=whole(1), metavar="N", help="passes or steps at most")
     group.add_argument(
@@ -66,7 +86,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Trains, writes the model, reports."""
-    target = _target(options)
+    if options.kernel is not None:
+        from widemargin.cli.train_kernel import run_kernel
+
+        return run_kernel(options)
+    _refuse_kernel_options(options)
+    options.tol = 1e-4 if options.tol is None else options.tol
+    target = target_for(options)
     _check_solver(options)
     began = time.perf_counter()
     with (
@@ -84,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         from widemargin.data import Rows
         from widemargin.one_against_rest import OneAgainstRest, count_threads
 
-        y, labels = _labels_of(options.data, found.y)
+        y, labels = labels_of(options.data, found.y)
         if options.format == "liblinear":
             model_liblinear.check(options.loss, labels, target)
         tested = None
@@ -98,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
             options.C,
             options.loss,
             not options.no_bias,
-            _class_weight(options.class_weight, y, options.data),
+            class_weight(options.class_weight, y, options.data),
             options.solver,
             options.tol,
             options.max_iter,
@@ -109,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
         _check_columns(options.data, rows.d)
         began = time.perf_counter()
         try:
-            with _about(options.data):
+            with about(options.data):
                 classes, problems = task.problems(rows, y, np.ones(rows.n))
                 training.append(True)
                 fits = task.fit(
@@ -143,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
     if tested is not None:
         from widemargin.cli.evaluate import evaluated
 
-        test = evaluated(model, tested, options.test)
+        test = evaluated(model, tested, options.test, options.threads)
     if options.json:
         show_json({**report.as_json(), "test": None if test is None else test.to_json()})
     else:
@@ -183,11 +209,23 @@ def _model(task: OneAgainstRest, found: Dataset, fits: list[Fit], classes: Any) 
     )
 
 
-def _target(options: argparse.Namespace) -> Path:
+def _refuse_kernel_options(options: argparse.Namespace) -> None:
+    """What only a kernel machine has."""
+    for name in ("gamma", "degree", "coef0", "cache_size"):
+        if getattr(options, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for kernel machines; say which with --kernel, or leave {option} out")
+    if options.format == "libsvm":
+        raise ValueError(
+            "--format libsvm is for kernel machines; use --format liblinear, or --kernel linear to train one"
+        )
+
+
+def target_for(options: argparse.Namespace) -> Path:
     """Where the model goes."""
     for package in (["safetensors"] if options.format == "safetensors" else []) + ([] if options.json else ["rich"]):
         import_module(package)  # without it, the work would be for nothing
-    suffix = ".model" if options.format == "liblinear" else ".safetensors"
+    suffix = ".safetensors" if options.format == "safetensors" else ".model"
     return target_of(options.output or f"{stem(options.data)}{suffix}", options.data, options.test)
 
 
@@ -209,7 +247,7 @@ def _check_solver(options: argparse.Namespace) -> None:
         )
 
 
-def _labels_of(path: str, y: Any) -> tuple[Any, Any]:
+def labels_of(path: str, y: Any) -> tuple[Any, Any]:
     """The labels and the classes; labels that are missing, all the same, or numbers to be predicted are refused."""
     from widemargin.data import DataError
     from widemargin.data.labels import distinct
@@ -227,7 +265,7 @@ def _labels_of(path: str, y: Any) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _about(path: str) -> Iterator[None]:
+def about(path: str) -> Iterator[None]:
     """What is wrong with the rows is said with the name of their file, and without the names of Python's objects."""
     from widemargin.certificate import InseparableError, SeparableError
     from widemargin.checkpoint import CheckpointError
@@ -310,7 +348,7 @@ def _check_columns(path: str, columns: int) -> None:
         raise DataError.at(path, what, "number the columns without gaps, or hash them to fewer")
 
 
-def _class_weight(text: str | None, y: Any, path: str) -> Any:
+def class_weight(text: str | None, y: Any, path: str) -> Any:
     """'balanced', or a weight per class, named as in the data."""
     if text is None or text == "balanced":
         return text

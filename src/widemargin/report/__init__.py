@@ -23,6 +23,7 @@ from widemargin.report.sections import (
     certificate_part,
     evaluation_part,
     features_part,
+    kernel_part,
     pictures_part,
     settings_part,
     violations_part,
@@ -74,9 +75,11 @@ def report(
 ) -> str:
     """A page about a model and some rows with their labels: evaluation, certificate, pictures, features, worst rows.
 
+    Of a kernel machine, which has no weights of features, the kernel and the support vectors are shown in their place.
+
     Parameters
     ----------
-    model : fitted estimator, or LinearModel
+    model : fitted estimator, LinearModel or KernelModel
         An estimator with a ``certificate_`` that was fitted to these rows brings its proof.
     X : array, sparse matrix or data frame of shape (n_samples, n_features)
         The rows to judge it by.
@@ -113,7 +116,7 @@ def report(
         evaluation_part(subject.evaluation),
         certificate_part(subject),
         pictures_part(subject),
-        features_part(subject),
+        kernel_part(subject) if subject.coef is None else features_part(subject),
         violations_part(subject),
         settings_part(subject),
     ]

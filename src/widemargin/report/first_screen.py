@@ -13,11 +13,13 @@ from widemargin.report.subject import Subject
 
 #: A gap above this is worth a warning.
 WIDE_GAP = 0.01
+#: So large a share of support vectors is worth a remark.
+MANY_SUPPORT = 0.8
 
 
 def first_screen(subject: Subject, title: str, source: str) -> str:
     """Two sentences, a few numbers, and what to keep in mind."""
-    found, n, d = subject.evaluation, len(subject.y), subject.coef.shape[1]
+    found, n, d = subject.evaluation, len(subject.y), subject.features
     of = f"{n:,} rows, {d:,} features, {len(found.classes):,} classes"
     of = f"on {escaped(source)}: {of}" if source else f"on {of}"
     tiles = [(percent(found.accuracy), "of the rows classified rightly")]
@@ -87,7 +89,8 @@ def _how_sure(subject: Subject) -> str:
     gap = subject.gap
     if gap is None:
         return f'<p class="says mind">{_unproved(subject)}</p>'
-    worst = " for any of the classes" if len(subject.coef) > 1 else ""
+    several = len(subject.evaluation.classes) > 2
+    worst = "" if not several else " for any pair of classes" if subject.in_pairs else " for any of the classes"
     judged = subject.proved_here and not subject.trained_here  # perhaps it was trained on others
     where = " on these rows" if judged else "" if subject.proved_here else " on the rows it was trained on"
     if not np.isfinite(gap):
@@ -136,7 +139,7 @@ _TINY = ((1e-9, "a billionth"), (1e-6, "a millionth"))
 
 def _to_mind(subject: Subject) -> list[str]:
     """What would make a careful reader trust the numbers less."""
-    found, d = subject.evaluation, subject.coef.shape[1]
+    found, d = subject.evaluation, subject.features
     notes = []
     if subject.trained_here:
         notes.append("These are the rows that the model was trained on. Expect more mistakes on rows it has not seen.")
@@ -146,7 +149,14 @@ def _to_mind(subject: Subject) -> list[str]:
             f"With {found.rows:,} rows the accuracy on more of the same kind is between {percent(low)} and "
             f"{percent(high)} (95\u00a0% interval), if the model was not trained on them."
         )
-    if subject.trained_here and d > found.rows:
+    if subject.trained_here and subject.coef is None:
+        share = len(subject.clf.support_) / found.rows
+        if share > MANY_SUPPORT:
+            notes.append(
+                f"{percent(share)} of the rows are support vectors: the boundary may follow single rows. A smaller "
+                "gamma or another C may do better on new ones."
+            )
+    if subject.trained_here and subject.coef is not None and d > found.rows:
         notes.append(f"There are more features ({d:,}) than rows ({found.rows:,}): a fit to such rows proves little.")
     if found.unknown:
         kinds, count = len(found.unknown), sum(found.unknown.values())

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from widemargin.certificate import Certificate, Certificates
 from widemargin.data.labels import text_of
 from widemargin.evaluation import Evaluation
-from widemargin.plots import ConvergenceDisplay, KKTDisplay, MarginDisplay
+from widemargin.kernels import Kernel
+from widemargin.plots import ConvergenceDisplay, DecisionDisplay, KKTDisplay, MarginDisplay
 from widemargin.plots.kkt import OtherProblemError
 from widemargin.plots.sides import is_known, rows_of, walkable
 from widemargin.report.markup import escaped, four_digits, picture_of, table_of
@@ -24,6 +25,17 @@ Floats = NDArray[np.float64]
 FEATURES, FEATURES_OF_MANY, VIOLATIONS = 15, 8, 15
 #: More classes than this are not listed one by one in every table.
 MOST_CLASSES = 40
+#: k(x, x′) as it is written.
+FORMULAS = {
+    "linear": "x·x′",
+    "poly": "(γ x·x′ + coef0)<sup>degree</sup>",
+    "rbf": "exp(−γ‖x − x′‖²)",
+    "sigmoid": "tanh(γ x·x′ + coef0)",
+    "cosine": "x·x′/(‖x‖‖x′‖)",
+    "laplacian": "exp(−γ Σ |x − x′|)",
+    "chi2": "exp(−γ Σ (x − x′)²/(x + x′))",
+    "additive_chi2": "−Σ (x − x′)²/(x + x′)",
+}
 
 
 def evaluation_part(found: Evaluation) -> str:
@@ -97,13 +109,16 @@ def certificate_part(subject: Subject) -> str:
     each = each_of(proof)
     about = "It is about the rows that the model was trained on, not about those of this page."
     whose = "" if subject.proved_here else f'<p class="note">{about}</p>'
+    where = "" if subject.coef is not None else ", w being the weights in the kernel's own space"
     intro = (
-        "<p>Training minimises an objective: ½‖w‖² and C times the losses. The <em>dual</em> value below is a number "
-        "that no weights can get under, whatever the solver did. The model's own value, the <em>primal</em>, is at "
-        "most the <em>gap</em> above it.</p>"
+        f"<p>Training minimises an objective: ½‖w‖² and C times the losses{where}. The <em>dual</em> value below is a "
+        "number that no weights can get under, whatever the solver did. The model's own value, the <em>primal</em>, is "
+        "at most the <em>gap</em> above it.</p>"
     )
-    facts = _several(proof) if isinstance(proof, Certificates) else _single(each[0])
-    return f"<section>\n<h2>Certificate</h2>\n{whose}{intro}\n{facts}\n{_kkt_table(each)}\n</section>"
+    what = "pair of classes" if subject.in_pairs else "class against the rest"
+    facts = _several(proof, what) if isinstance(proof, Certificates) else _single(each[0])
+    added = "All pairs'" if subject.in_pairs else "All classes'"
+    return f"<section>\n<h2>Certificate</h2>\n{whose}{intro}\n{facts}\n{_kkt_table(each, added)}\n</section>"
 
 
 def _single(proof: Certificate) -> str:
@@ -122,7 +137,7 @@ def _single(proof: Certificate) -> str:
     return table_of(("", "", "meaning"), rows, words=(2,))
 
 
-def _several(proofs: Certificates) -> str:
+def _several(proofs: Certificates, what: str) -> str:
     worst_first = sorted(zip(proofs.classes, proofs.each, strict=True), key=lambda one: -one[1].relative_gap)
     rows = [
         (
@@ -135,12 +150,12 @@ def _several(proofs: Certificates) -> str:
         )
         for name, proof in worst_first[:MOST_CLASSES]
     ]
-    heads = ("class against the rest, worst gap first", "primal", "dual", "relative gap", "width", "support vectors")
+    heads = (f"{what}, worst gap first", "primal", "dual", "relative gap", "width", "support vectors")
     more = len(worst_first) - MOST_CLASSES
     return table_of(heads, rows) + (f'<p class="note">And {more:,} more with smaller gaps.</p>' if more > 0 else "")
 
 
-def _kkt_table(each: Sequence[Certificate]) -> str:
+def _kkt_table(each: Sequence[Certificate], added: str) -> str:
     kinds = [kind for kind in zip(*(one.kkt for one in each), strict=True) if sum(one.count for one in kind)]
     rows = [
         (
@@ -151,7 +166,7 @@ def _kkt_table(each: Sequence[Certificate]) -> str:
         )
         for kind in kinds
     ]
-    together = "" if len(each) == 1 else " All classes' tables are added up here."
+    together = "" if len(each) == 1 else f" {added} tables are added up here."
     return (
         "<h3>Optimality, row by row (KKT)</h3>"
         + table_of(("dual variable", "optimality asks", "rows", "worst miss"), rows, words=(1,))
@@ -167,11 +182,13 @@ def pictures_part(subject: Subject) -> str:
     if not known.any():
         return ""
     X, y = (subject.X, subject.y) if known.all() else (rows_of(subject.X, known), subject.y[known])
+    d = subject.features
     target, named = None, ""
+    if subject.coef is None:
+        return _figures([*_kernel_picture(subject, X, y), *_training_picture(subject)])
     if len(found.classes) > 2:
         target = min((one for one in found.each if one.rows), key=lambda one: one.f1 or 0.0).name
         named = f" For the class {escaped(target)}, which has the lowest F1, against the rest."
-    d = subject.coef.shape[1]
     features = {1: "the only feature", 2: "both features"}.get(d, f"{d:,} features seen from the side")
     pictures = [
         (
@@ -190,20 +207,54 @@ def pictures_part(subject: Subject) -> str:
                     f"Optimality: how hard every row pulls (α) against its margin. Shaded: where it must be.{named}",
                 )
             )
-    history = getattr(clf, "history_", None)
-    if history:
-        runs = {"relative gap": history}
-        if len(found.classes) > 2:
-            slowest = int(np.argmax([one.relative_gap for one in each_of(subject.certificate)]))
-            runs = {f"class {text_of(clf.classes_[slowest])}, the widest gap": history[slowest]}
-        if len(next(iter(runs.values()))) > 1:
-            tols = [float(clf.tol)] if hasattr(clf, "tol") else []
-            pictures.append(
-                (
-                    picture_of(lambda ax: ConvergenceDisplay.from_histories(runs, tols=tols, over="passes", ax=ax)),
-                    "Training: how the gap fell, from pass to pass, to what was asked for.",
-                )
-            )
+    return _figures([*pictures, *_training_picture(subject)])
+
+
+def _training_picture(subject: Subject) -> list[tuple[str, str]]:
+    """How the gap fell, if the history of the fit is known; of several problems, the one with the widest gap."""
+    clf, history = subject.clf, getattr(subject.clf, "history_", None)
+    if not history:
+        return []
+    runs = {"relative gap": history}
+    if isinstance(subject.certificate, Certificates):
+        slowest = int(np.argmax([one.relative_gap for one in subject.certificate]))
+        kind, name = "pair" if subject.in_pairs else "class", text_of(subject.certificate.classes[slowest])
+        runs = {f"{kind} {name}, the widest gap": history[slowest]}
+    if len(next(iter(runs.values()))) < 2:
+        return []
+    tols = [float(clf.tol)] if hasattr(clf, "tol") else []
+    image = picture_of(lambda ax: ConvergenceDisplay.from_histories(runs, tols=tols, over="passes", ax=ax))
+    return [(image, "Training: how the gap fell, from pass to pass, to what was asked for.")]
+
+
+def _kernel_picture(subject: Subject, X: Any, y: Any) -> list[tuple[str, str]]:
+    """The curved boundary over one or two features; of more, the scores of two classes from the side."""
+    clf, classes, d = subject.clf, subject.evaluation.classes, subject.features
+    if getattr(clf, "kernel", None) == "precomputed":
+        return []
+    if d <= 2:
+        image = picture_of(lambda ax: DecisionDisplay.from_estimator(clf, X, y, ax=ax))
+        features = "the only feature" if d == 1 else "both features"
+        return [(image, f"The boundary, {features}: regions are those of the prediction, paler inside of the margin.")]
+    target, named = None, ""
+    if len(classes) > 2:
+        wrong = np.array(subject.evaluation.confusion)
+        np.fill_diagonal(wrong, 0)
+        i, j = sorted(divmod(int(np.argmax(wrong + wrong.T)), len(wrong)))
+        target = (classes[i], classes[j]) if i < j else (classes[0], classes[1])
+        named = f" For the classes {escaped(target[0])} and {escaped(target[1])}, most often taken for each other."
+        if not all((y == one).any() for one in target):
+            return []
+    image = picture_of(lambda ax: MarginDisplay.from_estimator(clf, X, y, target=target, ax=ax))
+    words = (
+        f"The margin, {d:,} features seen from the side: the score to the right decides, the dashed lines at ±1 are "
+    )
+    return [(image, f"{words}the edges of the margin.{named}")]
+
+
+def _figures(pictures: list[tuple[str, str]]) -> str:
+    if not pictures:
+        return ""
     shown = "".join(
         f'<figure><img alt="{caption}" src="{image}"><figcaption>{caption}</figcaption></figure>'
         for image, caption in pictures
@@ -211,8 +262,36 @@ def pictures_part(subject: Subject) -> str:
     return f'<section>\n<h2>Pictures</h2>\n<div class="columns">{shown}</div>\n</section>'
 
 
+def kernel_part(subject: Subject) -> str:
+    """What stands in the place of weights: the kernel, and how many support vectors each class has."""
+    clf = subject.clf
+    kernel = getattr(clf, "kernel_", None) or getattr(getattr(clf, "model", None), "kernel", None)
+    if isinstance(kernel, Kernel):
+        formula, facts = FORMULAS[kernel.name], [(name, f"{value:.6g}") for name, value in kernel.parameters.items()]
+        facts = [("kernel", escaped(kernel.name)), ("k(x, x′)", formula), *facts]
+    else:
+        name = getattr(clf, "kernel", None)
+        facts = [("kernel", escaped(name if isinstance(name, str) else "a function"))]
+    counts = np.asarray(clf.n_support_).tolist()
+    facts += [
+        ("support vectors", f"{sum(counts):,}"),
+        ("pairs of classes", f"{len(counts) * (len(counts) - 1) // 2:,}"),
+    ]
+    listed = sorted(zip(subject.evaluation.classes, counts, strict=True), key=lambda one: -one[1])
+    rows = [(escaped(name), f"{count:,}") for name, count in listed[:MOST_CLASSES]]
+    more = len(listed) - MOST_CLASSES
+    note = f'<p class="note">And {more:,} more classes with fewer.</p>' if more > 0 else ""
+    return (
+        '<section>\n<h2>Kernel</h2>\n<p class="note">A row is compared with support vectors, rows of the training, by '
+        "k(x, x′); the score is a weighted sum of these values. So features have no weights of their own.</p>\n"
+        f'<div class="columns"><div>{table_of(("", ""), facts)}</div>'
+        f"<div>{table_of(('class', 'support vectors'), rows)}{note}</div></div>\n</section>"
+    )
+
+
 def features_part(subject: Subject) -> str:
     """The features that move the score most, for either of two classes or for each of several."""
+    assert subject.coef is not None
     classes, moves = subject.evaluation.classes, subject.coef * _spread(subject.X)
     note = (
         "A weight is what one unit of the feature adds to the score, and units differ. So features are ranked by "
@@ -238,6 +317,7 @@ def features_part(subject: Subject) -> str:
 
 def _features_table(subject: Subject, sign: float, moves: Floats, look: str) -> str:
     top = float(np.abs(moves).max()) or 1.0
+    assert subject.coef is not None
     rows = [
         (
             subject.feature(k),
@@ -316,7 +396,9 @@ def settings_part(subject: Subject) -> str:
 def _stated(model: Any) -> dict[str, Any]:
     """Loss, C and, if they were kept, the other settings of a training and what it reached."""
     said = getattr(model, "certificate", None) or {}
-    settings = {"loss": getattr(model, "loss", None), "C": getattr(model, "C", None)}
+    kernel = getattr(model, "kernel", None)
+    settings: dict[str, Any] = {} if kernel is None else {"kernel": str(kernel)}
+    settings |= {"loss": getattr(model, "loss", None), "C": getattr(model, "C", None)}
     if "class_weight" in said:
         weight = said["class_weight"]
         settings["class_weight"] = str(dict(weight) if isinstance(weight, list) else weight)
