@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import uvicorn
 
-from widemargin import MIRA, LinearSVM, LogisticRegression, Perceptron
+from widemargin import MIRA, KernelSVM, LinearSVM, LogisticRegression, Perceptron
 from widemargin.explorer import server
+from widemargin.explorer.models import CURVED
 
 #: What takes longer has failed: much more than a busy machine needs for anything here.
 SECONDS = 60
@@ -117,3 +118,9 @@ def estimator(model: str, solver: str = "auto", C: float = 1.0, bias: bool = Tru
         "logistic": lambda: LogisticRegression(C=C, **certified),
         "squares": lambda: LinearSVM(C=C, loss="squared", **certified),
     }[model]()
+
+
+def kernel_svm(kernel: str = "rbf", gamma: Any = "scale", degree: int = 3, coef0: float = 0.0, C: float = 1.0) -> Any:
+    """The kernel SVM that a choice of the page stands for, written out; what does not act on its kernel is left out."""
+    acting = {"degree": degree, "coef0": coef0} if kernel == "poly" else {}
+    return KernelSVM(C=C, kernel=kernel, gamma=gamma, tol=CURVED, **acting)

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from explorer.loopback import SECONDS, estimator
+from explorer.loopback import SECONDS, estimator, kernel_svm
 
 PROJECTOR, PHONE = {"width": 1280, "height": 720}, {"width": 390, "height": 844}
 
@@ -78,6 +78,43 @@ def agrees_with_the_estimator(page):
     assert shown(page, "support") == [len(proof.support)]
     assert [page.inner_text(f'[data-kkt="{k}-count"]') for k in range(3)] == [str(kind.count) for kind in proof.kkt]
     return model
+
+
+def kernel_model(page):
+    """The kernel SVM of the settings and points in the address of the page."""
+    drawn(page)
+    points, labels, parts = state(page)
+    kernel, gamma, degree, coef0, _ = parts["k"].split(",")
+    gamma = gamma if gamma == "scale" else float(gamma)
+    return kernel_svm(kernel, gamma, int(degree), float(coef0), float(parts["C"])).fit(points, labels)
+
+
+def agrees_with_the_kernel_svm(page):
+    """Whether every number of the page is that of `KernelSVM.fit` on the points of the page."""
+    model = kernel_model(page)
+    proof = model.certificate_
+    expected = [model.kernel_.gamma, model.intercept_[0], proof.primal, proof.dual, proof.gap, proof.width, proof.slack]
+    np.testing.assert_array_equal(shown(page, "gamma", "b", "primal", "dual", "gap", "width", "slack"), expected)
+    assert shown(page, "support") == [len(proof.support)]
+    assert [page.inner_text(f'[data-kkt="{k}-count"]') for k in range(3)] == [str(kind.count) for kind in proof.kkt]
+    return model
+
+
+def curve(page, look):
+    """The places on the board, in its own coordinates, of the corners of the curves of this look: separator or edge."""
+    paths = page.eval_on_selector_all(
+        f".lines path.{look}:not([display='none'])", "all => all.map((one) => one.getAttribute('d'))"
+    )
+    box = page.locator("#board").bounding_box()
+    cx, cy, span = map(float, state(page)[2]["v"].split(","))
+    scale = min(box["width"], box["height"]) / span
+    found = []
+    for path in paths:
+        pixels = np.array([pair.split() for pair in re.split("[MLZ]+", path) if pair], dtype=float).reshape(-1, 2)
+        inside = ((pixels >= 0) & (pixels <= [box["width"], box["height"]])).all(axis=1)
+        middle = np.array([box["width"], box["height"]]) / 2
+        found.append([cx, cy] + (pixels[inside] - middle) / [scale, -scale])
+    return found
 
 
 def module(page, name, use):

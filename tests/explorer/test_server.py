@@ -15,18 +15,19 @@ import pytest
 from scipy.spatial import ConvexHull
 
 import widemargin
-from explorer.loopback import SECONDS, Loopback, estimator, process
+from explorer.loopback import SECONDS, Loopback, estimator, kernel_svm, process
 from oracles import noisy
 from widemargin import InseparableError, LinearSVM, textbook
 from widemargin.cli import main
 from widemargin.explorer import fitting, serve, server
 from widemargin.explorer.fitting import OvertakenError, fit, hull
-from widemargin.explorer.models import EXACT, MODELS
+from widemargin.explorer.models import EXACT, KERNELS, MODELS
 from widemargin.explorer.playing import ALGORITHMS, steps
 
 TOKEN = "a-token-for-tests"
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 LABELS = [1, 1, -1, -1]
+STRAIGHT = [model for model in MODELS if not MODELS[model].kernelised]
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +225,9 @@ def test_the_page_needs_nothing_from_elsewhere(client):
         assert set(re.findall(r"https?://[^/\"'\s]*", text)) <= {"http://www.w3.org"}
 
 
-@pytest.mark.parametrize(("model", "solver"), [(model, solver) for model in MODELS for solver in MODELS[model].solvers])
+@pytest.mark.parametrize(
+    ("model", "solver"), [(model, solver) for model in STRAIGHT for solver in MODELS[model].solvers]
+)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fits_equal_the_estimators(client, model, solver, bias):
@@ -247,6 +250,47 @@ def test_fits_equal_the_estimators(client, model, solver, bias):
         assert answer["misclassified"] == proof.misclassified
         assert answer["inside"] == proof.violations - proof.misclassified
         np.testing.assert_array_equal(answer["alpha"], proof.alpha)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("gamma", ["scale", 0.7])
+def test_kernel_fits_equal_the_estimator(client, kernel, gamma):
+    """The page gets the support vectors, coefficients, margins and proof of `KernelSVM.fit`, to the bit."""
+    X, y, body = crowd()
+    settings = {"kernel": kernel, "gamma": gamma, "degree": 2, "coef0": 0.5}
+    status, answer = ask(client, "fit", {**body, "model": "kernel", "C": 0.5, **settings})
+    assert status == 200
+    model = kernel_svm(C=0.5, **settings).fit(X, y)
+    proof = model.certificate_
+    np.testing.assert_array_equal(answer["rows"], model.support_)
+    np.testing.assert_array_equal(answer["coef"], model.dual_coef_[0])
+    assert answer["b"] == model.intercept_[0]
+    assert answer["kernel"]["gamma"] == model.kernel_.gamma
+    np.testing.assert_array_equal(answer["margins"], y * model.decision_function(X))
+    assert (answer["primal"], answer["dual"], answer["gap"]) == (proof.primal, proof.dual, proof.gap)
+    assert [row["count"] for row in answer["kkt"]] == [kind.count for kind in proof.kkt]
+    assert (answer["misclassified"], answer["width"]) == (proof.misclassified, proof.width)
+    np.testing.assert_array_equal(answer["alpha"], proof.alpha)
+    assert "note" not in answer
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"kernel": "tree"}, "choose from rbf"),
+        ({"gamma": 0}, "gamma is 0"),
+        ({"gamma": "auto"}, "gamma is 'auto'"),
+        ({"degree": 2.5}, "degree is 2.5"),
+        ({"coef0": -1}, "coef0 is -1"),
+        ({"bias": False}, "always has one"),
+        ({"solver": "smo"}, "choose from auto"),
+    ],
+)
+def test_kernel_settings_are_checked(client, settings, reason):
+    """What a kernel SVM cannot be given is named."""
+    status, answer = ask(client, "fit", {"points": SQUARE, "labels": LABELS, "model": "kernel", **settings})
+    assert status == 400
+    assert reason in answer["error"]
 
 
 def test_the_kinds_of_points_are_those_of_the_certificate(client):
@@ -467,7 +511,7 @@ def test_hildreth_on_the_notes_example(client):
         np.testing.assert_allclose(answer["alpha"][-1], [8 / 7, 10 / 7], atol=1e-12)
 
 
-@pytest.mark.parametrize(("model", "solver"), [*((model, "auto") for model in MODELS), ("soft", "pegasos")])
+@pytest.mark.parametrize(("model", "solver"), [*((model, "auto") for model in STRAIGHT), ("soft", "pegasos")])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_program_makes_the_same_fit(client, model, solver, capsys):
     """The Python code runs, and its model has the weights that the page shows."""
@@ -479,6 +523,16 @@ def test_the_program_makes_the_same_fit(client, model, solver, capsys):
     np.testing.assert_allclose(names["model"].coef_[0], ask(client, "fit", body)[1]["w"], rtol=1e-12)
     assert "w =" in capsys.readouterr().out
     assert isinstance(names["model"], getattr(widemargin, MODELS[model].estimator))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_program_makes_the_same_kernel_fit(client, kernel, capsys):
+    """The Python code runs, and its model has the coefficients that the page draws with."""
+    body = crowd()[2] | {"model": "kernel", "kernel": kernel, "gamma": 0.3, "degree": 2, "coef0": 1.0}
+    names = {}
+    exec(ask(client, "code", body)[1]["code"], names)
+    np.testing.assert_array_equal(names["model"].dual_coef_[0], ask(client, "fit", body)[1]["coef"])
+    assert "support vectors:" in capsys.readouterr().out
 
 
 def test_the_program_tells_that_there_is_no_line(client, capsys):

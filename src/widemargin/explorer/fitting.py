@@ -1,4 +1,4 @@
-"""A fit as the page shows it: the line, each point's part in it, and the proof; or the proof that there is no line."""
+"""A fit as the page shows it: the line or curve, each point's part in it, and the proof; or why there is no line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widemargin import training
 from widemargin.certificate import AT_BOUND, Certificate, InseparableError, prove_inseparable
 from widemargin.explorer.models import MODELS, Choice
 from widemargin.explorer.reading import Floats, RefusedError, read_points
-from widemargin.losses import Loss
+from widemargin.losses import LOSSES, Loss
 from widemargin.plots.hulls import convex_hull
 
 #: The seconds that an answer may take before it is given up.
@@ -61,13 +61,20 @@ def fit(body: dict[str, Any], overtaken: Callable[[], bool] = lambda: False) -> 
         return answer | {"waiting": f"Add a point of {missing}.", "more": "A line needs two classes to tell apart."}
     attention = Attention(overtaken)
     try:
-        found = _certified(choice, X, y, attention) if MODELS[choice.model].loss else _online(choice, X, y)
+        found = _answered(choice, X, y, attention)
     except InseparableError as proof:
         found = {"inseparable": _inseparable(proof)}
     except TimeoutError:
         reason = f"{choice.solver} takes more than {PATIENCE:g} s here; choose the automatic solver"
         raise RefusedError(reason, 503) from None
     return answer | found | {"milliseconds": 1e3 * attention.seconds}
+
+
+def _answered(choice: Choice, X: Floats, y: Floats, attention: Attention) -> dict[str, Any]:
+    model = MODELS[choice.model]
+    if model.kernelised:
+        return _curved(choice, X, y, attention)
+    return _certified(choice, X, y, attention) if model.loss else _online(choice, X, y)
 
 
 def _certified(choice: Choice, X: Floats, y: Floats, attention: Attention) -> dict[str, Any]:
@@ -88,12 +95,38 @@ def _certified(choice: Choice, X: Floats, y: Floats, attention: Attention) -> di
     if choice.model == "hard" and choice.bias:
         answer["nearest"] = [_mean(X, certificate.alpha, y > 0), _mean(X, certificate.alpha, y < 0)]
     if certificate.relative_gap > estimator.tol:
-        answer["note"] = "Not yet the optimum: the gap is still open."
-        answer["more"] = (
-            f"The method was stopped after {done.iterations} iterations at a relative gap of "
-            f"{certificate.relative_gap:.1e}. Methods marked as rough come near slowly."
-        )
+        answer |= _open_gap(certificate, done.iterations, "Methods marked as rough come near slowly.")
     return answer
+
+
+def _curved(choice: Choice, X: Floats, y: Floats, attention: Attention) -> dict[str, Any]:
+    """A kernel SVM: what the page needs to draw Σⱼ coefⱼ k(xⱼ, x) + b at any place, and the proof in feature space."""
+    attention.watch()
+    estimator = choice.estimator()
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the answer has a note instead
+        model = estimator.fit(X, y)
+    certificate, kernel, loss = model.certificate_, model.kernel_, LOSSES["hinge"]
+    answer = _violations(y * model.decision_function(X)) | _proof(certificate, loss)
+    answer["kinds"] = _kinds(answer["xi"], certificate, loss)
+    answer |= {
+        "kernel": {"name": kernel.name, "gamma": kernel.gamma, "degree": kernel.degree, "coef0": kernel.coef0},
+        "rows": model.support_,
+        "coef": model.dual_coef_[0],
+        "b": float(model.intercept_[0]),
+        "norm": 2 / certificate.width,
+        "width": certificate.width,
+        "iterations": int(model.n_iter_),
+        "tol": estimator.tol,
+    }
+    if certificate.relative_gap > estimator.tol:
+        answer |= _open_gap(certificate, answer["iterations"])
+    return answer
+
+
+def _open_gap(certificate: Certificate, iterations: int, more: str = "") -> dict[str, Any]:
+    gap = f"The method was stopped after {iterations} iterations at a relative gap of {certificate.relative_gap:.1e}."
+    return {"note": "Not yet the optimum: the gap is still open.", "more": f"{gap} {more}".strip()}
 
 
 def _online(choice: Choice, X: Floats, y: Floats) -> dict[str, Any]:
@@ -114,14 +147,15 @@ def _online(choice: Choice, X: Floats, y: Floats) -> dict[str, Any]:
 
 def _line(X: Floats, y: Floats, w: Floats, b: float) -> dict[str, Any]:
     """The hyperplane, every point's margin and slack, and how many are late as the certificate counts them."""
-    margins = y * (X @ w + b)
-    slack = np.maximum(0.0, 1 - margins)
     norm = float(np.linalg.norm(w))
+    return {"w": w, "b": b, "width": 2 / norm if norm > 0 else np.inf} | _violations(y * (X @ w + b))
+
+
+def _violations(margins: Floats) -> dict[str, Any]:
+    """The slacks that belong to these margins, and how many points are inside the band and on the wrong side."""
+    slack = np.maximum(0.0, 1 - margins)
     misclassified = int(wrong(margins).sum())
     return {
-        "w": w,
-        "b": b,
-        "width": 2 / norm if norm > 0 else np.inf,
         "margins": margins,
         "xi": slack,
         "inside": int((slack > AT_BOUND).sum()) - misclassified,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 import widemargin
-from widemargin.explorer.reading import Floats, read_choice, read_number, read_switch
+from widemargin.explorer.reading import Floats, RefusedError, read_choice, read_number, read_switch, read_whole
 from widemargin.solvers import SOLVERS
 
 #: The relative gap that fits are asked to prove, by methods that reach any and by those that slow down on the way.
 EXACT, ROUGH = 1e-9, 1e-3
+#: The same for a kernel SVM: small enough for the page to call it optimal.
+CURVED = 1e-6
 #: The passes after which those are stopped.
 PASSES = {"pegasos": 60, "sgd": 60, "subgradient": 500}
 
@@ -31,11 +33,13 @@ class Model:
     hard: bool = False
     #: What C means to it; empty if it has none.
     strength: str = ""
+    #: Whether a kernel takes the place of the inner product: the boundary is then curved, and always has a bias.
+    kernelised: bool = False
 
     @property
     def solvers(self) -> list[str]:
         """The solvers that serve it; one that needs a package which is not here is left out."""
-        if self.loss is None:
+        if self.loss is None or self.kernelised:
             return ["auto"]
         able = [name for name, its in SOLVERS.items() if self.loss in its.losses and (its.hard or not self.hard)]
         return [name for name in able if name != "qp" or _has_clarabel()]
@@ -81,6 +85,35 @@ MODELS = {
         loss="squared",
         strength="Large C: plain least squares.",
     ),
+    "kernel": Model(
+        "Kernel SVM",
+        "A soft margin whose boundary bends: a kernel takes the place of x·z.",
+        "KernelSVM",
+        loss="hinge",
+        strength="Small C: a wide band. Large C: few violations.",
+        kernelised=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A kernel as the page names it."""
+
+    title: str
+    formula: str
+    #: What γ means to it, in a sentence.
+    hint: str
+    #: Which parameters act besides γ.
+    parameters: tuple[str, ...] = ()
+
+
+KERNELS = {
+    "rbf": KernelChoice("rbf (Gaussian)", "k(x, z) = exp(−γ‖x − z‖²)", "Large γ: only neighbours count."),
+    "poly": KernelChoice(
+        "polynomial", "k(x, z) = (γ x·z + r)ᵈ", "The boundary is a curve of degree d.", ("degree", "coef0")
+    ),
+    "laplacian": KernelChoice("Laplacian", "k(x, z) = exp(−γ‖x − z‖₁)", "As rbf, with kinks."),
 }
 
 #: Each solver in a few words.
@@ -113,6 +146,10 @@ class Choice:
     solver: str
     C: float
     bias: bool
+    kernel: str = "rbf"
+    gamma: float | Literal["scale"] = "scale"
+    degree: int = 3
+    coef0: float = 0.0
 
     @classmethod
     def read(cls, body: dict[str, Any]) -> Choice:
@@ -120,7 +157,23 @@ class Choice:
         model = read_choice(body.get("model", "soft"), "model", MODELS)
         solver = read_choice(body.get("solver", "auto"), f"solver for {model}", MODELS[model].solvers)
         strength = read_number(body.get("C", 1.0), "C", 1e-6, 1e10)
-        return cls(model, solver, strength, read_switch(body.get("bias", True), "bias"))
+        bias = read_switch(body.get("bias", True), "bias")
+        if not MODELS[model].kernelised:
+            return cls(model, solver, strength, bias)
+        if not bias:
+            raise RefusedError("bias is False; the kernel SVM always has one")
+        kernel = read_choice(body.get("kernel", "rbf"), "kernel", KERNELS)
+        gamma = body.get("gamma", "scale")
+        return cls(
+            model,
+            solver,
+            strength,
+            bias,
+            kernel,
+            "scale" if gamma == "scale" else read_number(gamma, "gamma", 1e-15, 1e15),
+            read_whole(body.get("degree", 3), "degree", 1, 9),
+            read_number(body.get("coef0", 0.0), "coef0", 0.0, 1e6),
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -135,6 +188,9 @@ class Choice:
             wanted["loss"] = model.loss
         if not self.bias:
             wanted["fit_intercept"] = False
+        if model.kernelised:
+            acting = ("kernel", "gamma", *KERNELS[self.kernel].parameters)
+            return wanted | {name: getattr(self, name) for name in acting} | {"tol": CURVED}
         if model.loss is not None:
             wanted |= {} if self.solver == "auto" else {"solver": self.solver}
             wanted["tol"] = EXACT if SOLVERS[self.solver].exact else ROUGH
@@ -168,6 +224,8 @@ class Choice:
             f"model = {self.name}({settings})",
         ]
         shown = ['print("w =", model.coef_[0], " b =", model.intercept_[0])']
+        if MODELS[self.model].kernelised:
+            shown = ['print("support vectors:", model.support_, " b =", model.intercept_[0])']
         shown += ["print(model.certificate_)"] if certified else ['print("separates the classes:", model.separates_)']
         if MODELS[self.model].hard:
             lines += [
@@ -188,7 +246,7 @@ def _written(value: Any) -> str:
 
 
 def choices() -> dict[str, Any]:
-    """What the page offers: models, their hints and solvers."""
+    """What the page offers: models, their hints and solvers, and kernels."""
     return {
         "models": {
             name: {
@@ -197,7 +255,9 @@ def choices() -> dict[str, Any]:
                 "strength": model.strength,
                 "solvers": {solver: SOLVER_TITLES.get(solver, solver) for solver in model.solvers},
                 "certified": model.loss is not None,
+                "kernelised": model.kernelised,
             }
             for name, model in MODELS.items()
-        }
+        },
+        "kernels": {name: asdict(kernel) for name, kernel in KERNELS.items()},
     }

@@ -141,9 +141,9 @@ def _listen(port: int) -> socket.socket:
 
 
 def _warm_up() -> None:
-    """Load what the first drag would otherwise wait for: the kernels, and the linear program of a proof."""
+    """Load what the first drag would otherwise wait for: the compiled core, and the linear program of a proof."""
     square = {"points": [[1, 1], [-1, -1], [1, -1], [-1, 1]], "labels": [1, 1, -1, -1]}
-    for model in ("hard", "soft"):
+    for model in ("hard", "soft", "kernel"):
         fit({**square, "model": model})
 
 

@@ -1,13 +1,17 @@
 // The board: points, the line with its band, slacks, hulls, proofs. It draws what it is told and reports gestures.
 
 import { normal } from "./chance.js";
+import { contours } from "./contours.js";
 import { Frame, cut, round, ticks } from "./frame.js";
+import { scores } from "./kernel.js";
 import { digits, make, pool, set } from "./svg.js";
 import { SPANS, point, tidy } from "./state.js";
 
 const RADIUS = 7;
 const REACH = 16;
 const MOST_LABELS = 16;
+const CELL = 5; // pixels; the finest grid on which a curve is traced
+const MOST_TERMS = 8e6; // support vectors times nodes of the grid, so that tracing fits into a frame
 const PARTS = {
   ring: (g) => make("circle", { class: "ring" }, g),
   dot: (g) => make("circle", { class: "dot", r: 2.6 }, g),
@@ -33,9 +37,11 @@ export class Board {
     this.back = make("rect", { class: "back", width: "100%", height: "100%" }, svg);
     this.grid = group("grid");
     this.band = make("polygon", { class: "band" }, svg);
+    this.curvedBand = make("path", { class: "band", "fill-rule": "evenodd" }, svg);
     this.hulls = [1, -1].map((s) => make("polygon", { class: `hull ${s > 0 ? "blue" : "orange"}` }, svg));
     this.slacks = group("slacks");
     this.lines = group("lines");
+    this.curves = group("lines");
     this.tickLabels = group("ticks");
     this.levels = group("levels");
     this.nearest = group("nearest");
@@ -65,6 +71,7 @@ export class Board {
     this.drawGrid(frame);
     this.drawBand(frame, scene);
     this.drawLines(frame, scene);
+    this.drawCurves(frame, scene);
     this.drawPoints(frame, scene);
     this.drawHulls(frame, scene);
     this.drawSlacks(frame, scene);
@@ -106,11 +113,52 @@ export class Board {
     pool(this.lines, "line", drawn, ({ ends: [[x1, y1], [x2, y2]], look }) => ({
       x1: round(frame.x(x1)), y1: round(frame.y(y1)), x2: round(frame.x(x2)), y2: round(frame.y(y2)), class: look }));
     const marks = [];
-    const isNear = (mark) => marks.some((other) => Math.hypot(mark.x - other.x, mark.y - other.y) < 26);
     for (const level of line && band ? [0, 1, -1] : []) {
-      marks.push(...this.levelMark(frame, line, level).filter((mark) => !isNear(mark)));
+      marks.push(...this.levelMark(frame, line, level).filter((mark) => !isNear(mark, marks)));
     }
+    this.drawLevels(marks);
+  }
+
+  /** The curves on which the score is −1, 0 and 1, and the band between the outer ones. */
+  drawCurves(frame, { curve }) {
+    const traced = curve ? this.trace(frame, curve) : [];
+    const path = (lines) => lines.map((line) => `M${line.map(([x, y]) => `${round(x)} ${round(y)}`).join("L")}Z`).join("");
+    const [low, middle, high] = traced.map(path);
+    pool(this.curves, "path", curve ? [[low, "edge"], [high, "edge"], [middle, "separator"]] : [], ([d, look]) => ({ d, class: look }));
+    set(this.curvedBand, { d: curve ? low + high : null }); // even-odd: above −1, but not above 1
+    if (curve) this.drawLevels(this.curveMarks(frame, traced));
+  }
+
+  drawLevels(marks) {
+    this.levelMarks = marks;
     pool(this.levels, "text", marks, (mark) => mark);
+  }
+
+  /** Closed lines in pixels, for each of the levels −1, 0 and 1: those that leave the board are closed outside of it. */
+  trace(frame, curve) {
+    const { width, height } = this, key = [width, height, frame.cx, frame.cy, frame.scale].join();
+    if (this.traced?.curve === curve && this.traced.key === key) return this.traced.lines;
+    const cell = Math.max(CELL, Math.sqrt((width * height * curve.rows.length) / MOST_TERMS));
+    const steps = (size) => Array.from({ length: Math.ceil(size / cell) + 5 }, (_, k) => (k - 2) * cell);
+    const [across, down] = [steps(width), steps(height)];
+    const value = scores(curve, across.map((x) => frame.world(x, 0)[0]), down.map((y) => frame.world(0, y)[1]));
+    const columns = across.length, rows = down.length;
+    for (let i = 0; i < columns; i++) value[i] = value[(rows - 1) * columns + i] = OUTSIDE;
+    for (let j = 0; j < rows; j++) value[j * columns] = value[(j + 1) * columns - 1] = OUTSIDE;
+    const lines = [-1, 0, 1].map((level) => contours(value, columns, level).map((line) => line.map(([i, j]) => [(i - 2) * cell, (j - 2) * cell])));
+    this.traced = { curve, key, lines };
+    return lines;
+  }
+
+  /** Each level written on its curve, as far to the right as there is room. */
+  curveMarks(frame, traced) {
+    const marks = [], taken = this.store.points.map((p) => ({ x: frame.x(p.x), y: frame.y(p.y) }));
+    for (const k of [1, 2, 0]) {
+      const places = traced[k].flat().filter(([x, y]) => x > 40 && x < this.width - 20 && y > 14 && y < this.height - 34).sort((a, c) => c[0] - a[0]);
+      const free = places.find(([x, y]) => !isNear({ x, y }, marks) && !isNear({ x, y }, taken, 20));
+      if (free) marks.push(levelText(free[0], free[1], k - 1));
+    }
+    return marks;
   }
 
   /** The score of a line, written where it leaves the board on the right or at the top. */
@@ -129,8 +177,7 @@ export class Board {
       if (x > 44 && x < this.width - pad) places.push([x, 16]);
     }
     if (!places.length) return [];
-    const [x, y] = places[0], [text, look] = level > 0 ? ["+1", "blue"] : level < 0 ? ["−1", "orange"] : ["0", ""];
-    return [{ x: round(x), y: round(y + 4), text, "text-anchor": "middle", class: look }];
+    return [levelText(...places[0], level)];
   }
 
   drawPoints(frame, { facts }) {
@@ -193,8 +240,9 @@ export class Board {
     });
   }
 
-  drawSlacks(frame, { facts, line, band }) {
+  drawSlacks(frame, { facts, line, band, curve }) {
     const drawn = [];
+    if (shows(this, "slack") && facts && curve) drawn.push(...this.curvedSlacks(frame, facts, this.trace(frame, curve)));
     if (shows(this, "slack") && facts && line && band) {
       const square = line.w[0] ** 2 + line.w[1] ** 2;
       for (const p of this.store.points) {
@@ -205,6 +253,17 @@ export class Board {
       }
     }
     this.drawStraight(this.slacks, frame, drawn);
+  }
+
+  /** From each point inside the band or beyond to the nearest place on its own side's edge. */
+  curvedSlacks(frame, facts, traced) {
+    const isOnBoard = ([x, y]) => x >= 0 && y >= 0 && x <= this.width && y <= this.height;
+    const edges = { 1: traced[2].flat().filter(isOnBoard), [-1]: traced[0].flat().filter(isOnBoard) };
+    return this.store.points.filter((p) => isLate(facts.get(p.id)) && edges[p.s].length).map((p) => {
+      const [x, y] = [frame.x(p.x), frame.y(p.y)];
+      const nearest = edges[p.s].reduce((best, one) => (square(one, x, y) < square(best, x, y) ? one : best));
+      return [[p.x, p.y], frame.world(...nearest), p.s > 0 ? "blue" : "orange"];
+    });
   }
 
   /** Lines from a place to another, each with its class. */
@@ -238,6 +297,7 @@ export class Board {
     const few = wanted.length <= MOST_LABELS ? wanted : wanted.filter(([p]) => p.id === this.hovered || p.id === this.current);
     const shown = [...points.filter((p) => tags.has(p.id)).map((p) => [p, tags.get(p.id)]), ...few];
     const taken = points.map((p) => box(frame.x(p.x), frame.y(p.y), 22, 22)), drawn = [];
+    taken.push(...this.levelMarks.map(({ x, y }) => box(x, y - 4, 22, 15)));
     for (const [p, text] of shown) {
       const width = 7 * text.length + 4, x = frame.x(p.x), y = frame.y(p.y);
       const away = tags.has(p.id) ? 28 : 22;
@@ -432,6 +492,13 @@ export class Board {
   }
 }
 
+const OUTSIDE = -1e9; // below every level: closes the curves that leave the board
+const square = ([u, v], x, y) => (u - x) ** 2 + (v - y) ** 2;
+const isNear = (mark, others, reach = 26) => others.some((other) => Math.hypot(mark.x - other.x, mark.y - other.y) < reach);
+const levelText = (x, y, level) => {
+  const [text, look] = level > 0 ? ["+1", "blue"] : level < 0 ? ["−1", "orange"] : ["0", ""];
+  return { x: round(x), y: round(y + 4), text, "text-anchor": "middle", class: look };
+};
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 const box = (x, y, width, height) => ({ left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2 });
 const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;

@@ -4,12 +4,13 @@ import { AlphaPlane } from "./alpha.js";
 import { Connection, Line, command } from "./api.js";
 import { Board } from "./board.js";
 import { readTable } from "./csv.js";
+import { Lifted } from "./lifted.js";
 import { Numbers } from "./numbers.js";
 import { PRESETS, preset } from "./presets.js";
 import { asPng, asSvg, download } from "./save.js";
 import { Store, fromAddress, viewOf } from "./state.js";
 import { Steps } from "./steps.js";
-import { html, say, set } from "./svg.js";
+import { digits, html, say, set } from "./svg.js";
 
 const $ = (id) => document.getElementById(id);
 const TOUCH = matchMedia("(pointer: coarse), (max-width: 520px)");
@@ -72,11 +73,12 @@ function scene() {
   const ids = fitted.ids;
   const name = (indices) => indices?.map((k) => ids[k]);
   return {
-    facts: fit.w ? factsOf(fit, ids) : null,
+    facts: fit.w || fit.kernel ? factsOf(fit, ids) : null,
+    curve: fit.curve,
     line: fit.w ? { w: fit.w, b: fit.b } : null,
     band: true,
     nearest: fit.nearest,
-    hulls: fit.hulls && { positive: name(fit.hulls.positive), negative: name(fit.hulls.negative) },
+    hulls: fit.hulls && !fit.kernel && { positive: name(fit.hulls.positive), negative: name(fit.hulls.negative) },
     proof: fit.inseparable && proofOf(fit.inseparable, fitted.points),
   };
 }
@@ -103,7 +105,18 @@ function proofOf({ point, positive, positive_weights: u, negative, negative_weig
 
 // Questions to the server.
 
-const numbers = new Numbers($("numbers"), $("verdict"), $("why"), () => store.change({ model: "soft" }));
+const numbers = new Numbers($("numbers"), $("verdict"), $("why"), {
+  soften: () => store.change({ model: "soft" }),
+  bend: () => store.change({ model: "kernel", solver: "auto", kernel: "rbf", gamma: "scale" }),
+});
+const lifted = new Lifted($("lifted-place"));
+const isKernel = () => store.model === "kernel";
+const isQuadratic = () => isKernel() && store.kernel === "poly" && store.degree === 2;
+/** The lifted view belongs to a fit that is there: of degree 2, and asked for. */
+const lift = () => {
+  const wanted = store.lifted && store.tab === "fit" && fit?.kernel?.name === "poly" && fit.kernel.degree === 2;
+  lifted.show(wanted ? fit.curve : null, fitted?.points);
+};
 let steps = null, alpha = null;
 const SOON = 50;
 let late = null;
@@ -114,7 +127,10 @@ const fitLine = new Line(connection, "api/fit",
   },
   (answer, asked) => {
     [fit, fitted] = [answer, asked];
-    numbers.show(fit, choices.models[asked.model].certified);
+    if (fit.kernel) fit.curve = { kernel: fit.kernel, rows: fit.rows.map((k) => [asked.points[k].x, asked.points[k].y]), coef: fit.coef, b: fit.b };
+    numbers.show(fit, choices.models[asked.model]);
+    showGamma();
+    lift();
     if (!fit.error) settle(asked.version);
     clearTimeout(late);
     late = null;
@@ -139,10 +155,33 @@ function fillSolvers() {
   $("solver").dataset.model = store.model;
 }
 
+/** γ is the slider's, or what "scale" has come to on the points of the last fit. */
+function showGamma() {
+  const gamma = store.gamma === "scale" ? fit?.kernel?.gamma : store.gamma;
+  say($("gamma-value"), gamma === undefined ? "" : digits(gamma, 3));
+  if (gamma > 0 && Math.abs(Number($("gamma").value) - Math.log10(gamma)) > 0.03) $("gamma").value = Math.log10(gamma);
+}
+
+function syncKernel() {
+  const kernel = choices.kernels[store.kernel], on = isKernel() && store.tab === "fit";
+  $("kernel").value = store.kernel;
+  $("scale").checked = store.gamma === "scale";
+  $("degree").value = store.degree;
+  if (document.activeElement !== $("coef0")) $("coef0").value = store.coef0;
+  $("lifted").checked = store.lifted;
+  for (const name of ["kernel", "gamma", "scale"]) $(`field-${name}`).hidden = !on;
+  for (const name of ["degree", "coef0"]) $(`field-${name}`).hidden = !on || !kernel.parameters.includes(name);
+  $("field-lifted").hidden = !on || !isQuadratic();
+  if (on) $("model-hint").textContent = `${choices.models.kernel.hint} ${kernel.formula}. ${kernel.hint}`;
+  $("show-hulls").disabled = on;
+  showGamma();
+}
+
 let synced = "";
 function sync() {
   const { model: name, solver, C, bias, tab, first, second, seed, steps: count, past, future, points, preset: origin } = store;
-  const now = [name, solver, C, bias, tab, first, second, seed, count, past.length, future.length, points.length > 0, origin].join();
+  const { kernel, gamma, degree, coef0, lifted: isLifted } = store;
+  const now = [kernel, gamma, degree, coef0, isLifted, name, solver, C, bias, tab, first, second, seed, count, past.length, future.length, points.length > 0, origin].join();
   if (now === synced) return; // a drag changes none of them
   synced = now;
   const held = document.activeElement;
@@ -165,8 +204,9 @@ function sync() {
   $("bias").disabled = store.tab === "steps" && decided;
   $("model-hint").textContent = [model.hint, model.strength].filter(Boolean).join(" ");
   $("field-model").hidden = store.tab === "steps";
-  $("field-solver").hidden = store.tab !== "fit";
-  $("field-bias").hidden = store.tab === "alpha";
+  $("field-solver").hidden = store.tab !== "fit" || isKernel();
+  $("field-bias").hidden = store.tab === "alpha" || (store.tab === "fit" && isKernel());
+  syncKernel();
   $("undo").disabled = !store.past.length;
   $("redo").disabled = !store.future.length;
   $("clear").disabled = !store.points.length;
@@ -178,7 +218,8 @@ function sync() {
     $(`legend-${tab}`).hidden = !on;
   }
   steps.sync();
-  if (held.disabled) board.home();
+  lift();
+  if (held.disabled || held.closest("[hidden]")) board.home();
 }
 
 const settled = debounce(() => {
@@ -222,9 +263,22 @@ function listen() {
     store.change({ model, solver });
   });
   $("solver").addEventListener("change", () => store.change({ solver: $("solver").value }));
-  $("C").addEventListener("pointerdown", () => { store.begin(); addEventListener("pointerup", () => store.end(), { once: true }); });
+  for (const slider of ["C", "gamma"]) {
+    $(slider).addEventListener("pointerdown", () => { store.begin(); addEventListener("pointerup", () => store.end(), { once: true }); });
+  }
   $("C").addEventListener("input", () => store.change({ C: Number((10 ** Number($("C").value)).toPrecision(3)) }));
   $("bias").addEventListener("change", () => store.change({ bias: $("bias").checked }));
+  $("kernel").append(...Object.entries(choices.kernels).map(([name, { title }]) => html("option", { value: name }, title)));
+  $("kernel").addEventListener("change", () => store.change({ kernel: $("kernel").value }));
+  $("gamma").addEventListener("input", () => store.change({ gamma: Number((10 ** Number($("gamma").value)).toPrecision(3)) }));
+  $("scale").addEventListener("change", () => store.change({ gamma: $("scale").checked ? "scale" : Number((10 ** Number($("gamma").value)).toPrecision(3)) }));
+  $("degree").addEventListener("change", () => store.change({ degree: Number($("degree").value) }));
+  $("coef0").addEventListener("change", () => {
+    const coef0 = Math.max(0, Math.min(1000, Number($("coef0").value) || 0));
+    $("coef0").value = coef0;
+    store.change({ coef0 });
+  });
+  $("lifted").addEventListener("change", () => store.change({ lifted: $("lifted").checked }));
   $("undo").addEventListener("click", () => store.undo());
   $("redo").addEventListener("click", () => store.redo());
   $("clear").addEventListener("click", () => store.change({ points: [] }));
@@ -265,7 +319,7 @@ function listen() {
   $("code-copy").addEventListener("click", async () => { if (await copied($("code").textContent)) $("code-copy").textContent = "Copied"; });
   $("code-save").addEventListener("click", () => download($("code").textContent, "fit.py", "text/x-python"));
   $("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
-  board.onResize = () => { draw(); if (steps.answer) { steps.survey(); steps.show(); } alpha.show(); };
+  board.onResize = () => { draw(); if (steps.answer) { steps.survey(); steps.show(); } alpha.show(); lifted.draw(); };
 }
 
 async function load(file) {

@@ -9,6 +9,8 @@ const STALE = ["warn", "Not computed: the server does not answer.", ""];
 const FACTS = [
   ["w1", "w₁", "weight of x₁"],
   ["w2", "w₂", "weight of x₂"],
+  ["norm", "‖w‖", "length of w in the kernel's feature space"],
+  ["gamma", "γ", "the kernel's γ; “scale” is 1 / (2 · variance of all coordinates)"],
   ["b", "b", "bias"],
   ["width", "width 2/‖w‖", "distance between the dashed lines"],
   ["primal", "primal P", "what is minimised: ½‖w‖² + C Σ loss"],
@@ -16,6 +18,8 @@ const FACTS = [
   ["gap", "gap P − D", "how far from the best it can be at most"],
   ["slack", "total ξ", "sum of all slacks"],
 ];
+/** What only a line has, and what only a kernel has in its place. */
+const LINEAR = ["w1", "w2"], CURVED = ["norm", "gamma"];
 const COUNTS = [
   ["support", "support vectors", "points with α ≠ 0"],
   ["inside", "inside the band", "0 < ξ ≤ 1"],
@@ -23,8 +27,8 @@ const COUNTS = [
 ];
 
 export class Numbers {
-  constructor(root, verdict, why, soften) {
-    Object.assign(this, { verdict, why, soften, cells: {}, fit: null, stale: false });
+  constructor(root, verdict, why, { soften, bend }) {
+    Object.assign(this, { verdict, why, soften, bend, cells: {}, fit: null, stale: false });
     const cell = (key) => (this.cells[key] = html("output", { "data-key": key, "aria-live": "off" }));
     const fact = ([key, name, hint]) => html("div", { title: hint }, html("dt", {}, name), html("dd", {}, cell(key)));
     const facts = html("dl", { class: "facts" }, ...FACTS.map(fact));
@@ -39,10 +43,10 @@ export class Numbers {
     root.append(facts, counts, this.table, this.foot);
   }
 
-  show(fit, certified) {
-    const has = fit && fit.w;
+  show(fit, { certified, kernelised }) {
+    const has = fit && (fit.w || fit.kernel);
     const values = has ? {
-      ...fit, w1: fit.w[0], w2: fit.w[1], width: fit.width ?? Infinity,
+      ...fit, w1: fit.w?.[0], w2: fit.w?.[1], gamma: fit.kernel?.gamma, width: fit.width ?? Infinity,
       gap: certified ? (fit.gap ?? Infinity) : undefined, support: fit.support?.length,
     } : {};
     for (const [key, cell] of Object.entries(this.cells)) {
@@ -51,6 +55,8 @@ export class Numbers {
       say(cell, value === undefined ? "–" : value === null ? "∞" : whole ? String(value) : digits(value, key === "gap" ? 2 : 4));
       cell.dataset.value = value ?? "";
     }
+    for (const key of LINEAR) this.cells[key].closest("div").hidden = kernelised;
+    for (const key of CURVED) this.cells[key].closest("div").hidden = !kernelised;
     this.table.classList.toggle("off", !fit?.kkt);
     this.kkt.forEach((cells, k) => {
       const row = fit?.kkt?.[k];
@@ -78,10 +84,16 @@ export class Numbers {
     this.said = key;
     this.verdict.className = kind;
     this.verdict.textContent = text;
-    const way = this.fit?.inseparable ? [html("button", { type: "button", class: "inline", onclick: this.soften }, "Use the soft margin")] : [];
-    this.why.replaceChildren(...(more ? [html("p", {}, more, ...way)] : []));
+    const button = (act, words) => html("button", { type: "button", class: "inline", onclick: act }, words);
+    const ways = this.fit?.inseparable ? [button(this.soften, "Use the soft margin")] : [];
+    if (this.fit?.inseparable || isCrooked(this.fit)) ways.push(button(this.bend, "Bend the line with a kernel"));
+    this.why.replaceChildren(...(more ? [html("p", {}, more, ...ways)] : []));
   }
 }
+
+/** Whether so many points are on the wrong side of the best line that one may wish for a curve. */
+const isCrooked = (fit) => Boolean(fit?.w && fit.kkt && !fit.note && fit.misclassified > 0.1 * fit.margins.length);
+const CROOKED = "More than a tenth of the points is on the wrong side: no line follows the shape of these classes.";
 
 function effort({ milliseconds, iterations, changes }) {
   const parts = [`${digits(milliseconds, 3)} ms`, `${iterations} ${iterations === 1 ? "iteration" : "iterations"}`];
@@ -99,7 +111,7 @@ function sentence(fit) {
     const near = fit.tol.toExponential(0).replace("-", "−");
     return ["good", `Within ${near} of the optimum, and proved.`, "A rough method stops there: the gap is at most this share of the dual."];
   }
-  if (fit.kkt) return ["good", "Optimal, and proved: primal and dual meet.", ""];
+  if (fit.kkt) return ["good", "Optimal, and proved: primal and dual meet.", isCrooked(fit) ? CROOKED : ""];
   const more = "Others would do as well. Which one comes out depends on the order of the points.";
   return ["good", "Found: a line without mistakes.", more];
 }

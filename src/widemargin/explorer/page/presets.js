@@ -53,15 +53,16 @@ export const PRESETS = {
   blobs: ["Two blobs", () => blobs(40, 1.45, 0.55, 1), { model: "soft", C: 1, span: 7 }],
   overlap: ["Overlapping classes", () => blobs(80, 0.75, 0.85, 2), { model: "soft", C: 1, span: 7 }],
   outlier: ["An outlier", () => [...blobs(30, 1.3, 0.35, 8), at(3.6, -2.6, 1)], { model: "squares", C: 100, span: 7.5 }],
-  moons: ["Moons", () => moons(60), { model: "soft", C: 1, span: 6.5 }],
-  circles: ["Circles", () => circles(70), { model: "soft", C: 1, span: 7.5 }],
+  moons: ["Moons", () => moons(60), { model: "kernel", kernel: "rbf", C: 10, span: 6.5 }],
+  circles: ["Circles", () => circles(70), { model: "kernel", kernel: "poly", degree: 2, coef0: 1, C: 1, span: 7.5 }],
   xor: ["XOR", () => xor(60), { model: "hard", span: 7 }],
   two: ["Two points", () => [point(0.5, 0.8, 1), point(-1, 0.3, -1)], { model: "hard", bias: false, span: 4 }],
   crowd: ["200 points", () => blobs(200, 1.1, 0.75, 9), { model: "soft", C: 1, span: 8 }],
+  moons200: ["Moons, 200 points", () => moons(200), { model: "kernel", kernel: "rbf", C: 10, span: 6.5 }],
 };
 
 /** What a preset sets, ready for the store. */
 export function preset(name) {
   const [, make, { span, ...settings }] = PRESETS[name];
-  return { preset: name, points: make(), solver: "auto", bias: true, ...settings, view: { cx: 0, cy: 0, span } };
+  return { preset: name, points: make(), solver: "auto", bias: true, gamma: "scale", ...settings, view: { cx: 0, cy: 0, span } };
 }

@@ -1,10 +1,10 @@
 // The state of the page: points and settings, their history, and their place in the address.
 
 export const START = {
-  model: "soft", solver: "auto", C: 1, bias: true, view: { cx: 0, cy: 0, span: 8 }, points: [],
+  model: "soft", solver: "auto", C: 1, bias: true, kernel: "rbf", gamma: "scale", degree: 2, coef0: 1, lifted: true, view: { cx: 0, cy: 0, span: 8 }, points: [],
   tab: "fit", first: "pegasos", second: "dual_cd", seed: 0, steps: 200, preset: "",
 };
-const KEPT = ["points", "model", "solver", "C", "bias"];
+const KEPT = ["points", "model", "solver", "C", "bias", "kernel", "gamma", "degree", "coef0"];
 /** What comes back with them: the preset that the points are. */
 const BROUGHT = [...KEPT, "preset"];
 const MOST_UNDO = 300;
@@ -69,13 +69,15 @@ export class Store {
 
   /** The points as a request sends them. */
   asked() {
-    const { points, model, solver, C, bias } = this;
-    return { points: points.map((p) => [p.x, p.y]), labels: points.map((p) => p.s), model, solver, C, bias };
+    const { points, model, solver, C, bias, kernel, gamma, degree, coef0 } = this;
+    const settings = model === "kernel" ? { kernel, gamma, degree, coef0 } : { bias }; // a kernel SVM always has a bias
+    return { points: points.map((p) => [p.x, p.y]), labels: points.map((p) => p.s), model, solver, C, ...settings };
   }
 
   toAddress() {
     const { view: v } = this;
     const parts = { m: this.model, s: this.solver, C: this.C, b: this.bias ? 1 : 0,
+      k: [this.kernel, this.gamma, this.degree, this.coef0, this.lifted ? 1 : 0].join(","),
       v: [tidy(v.cx, v.span), tidy(v.cy, v.span), Number(v.span.toPrecision(6))].join(","), t: this.tab,
       a: this.second ? `${this.first},${this.second}` : this.first, r: this.seed, n: this.steps,
       p: this.points.map((p) => `${p.x},${p.y}${p.s > 0 ? "a" : "b"}`).join("") };
@@ -106,6 +108,9 @@ export function fromAddress(hash, choices) {
   const model = parts.get("m") ?? START.model;
   if (!choices.models[model]) throw wrong("the model");
   const solver = parts.get("s") ?? "auto";
+  const { kernel: k, gamma: g, degree: d, coef0: r } = START;
+  const [kernel, gamma, degree, coef0, lifted] = (parts.get("k") ?? [k, g, d, r, 1].join(",")).split(",");
+  if (!Object.hasOwn(choices.kernels, kernel)) throw wrong("the kernel");
   const [cx, cy, span] = (parts.get("v") ?? "0,0,8").split(",");
   const [first, second] = (parts.get("a") ?? "pegasos,dual_cd").split(",");
   if (![first, ...(second ? [second] : [])].every((name) => choices.algorithms[name])) throw wrong("the algorithm");
@@ -116,6 +121,8 @@ export function fromAddress(hash, choices) {
     solver: choices.models[model].solvers[solver] ? solver : "auto",
     C: number(parts.get("C") ?? "1", 1e-6, 1e10, "C"),
     bias: parts.get("b") !== "0",
+    kernel, gamma: gamma === "scale" ? gamma : number(gamma ?? "", 1e-15, 1e15, "γ"),
+    degree: Math.trunc(number(degree ?? "", 1, 9, "the degree")), coef0: number(coef0 ?? "", 0, 1e6, "r"), lifted: lifted !== "0",
     seed: Math.trunc(number(parts.get("r") ?? "0", 0, 2 ** 31, "the seed")),
     steps: Math.trunc(number(parts.get("n") ?? "200", 1, 2000, "the number of steps")),
     view: {

@@ -56,8 +56,8 @@ export class Steps {
 
   /** What to ask the server for. */
   request() {
-    const { points, labels, C, bias } = this.store.asked();
-    return { points, labels, C, bias, seed: this.store.seed, steps: this.store.steps, algorithms: this.names };
+    const { points, labels, C } = this.store.asked();
+    return { points, labels, C, bias: this.store.bias, seed: this.store.seed, steps: this.store.steps, algorithms: this.names };
   }
 
   sync() {
