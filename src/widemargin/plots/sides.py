@@ -267,9 +267,12 @@ def _support(clf: Any, row: int, rows: Rows, signs: Floats, scores: Floats) -> t
 
 
 def _left_open(proof: Certificate) -> float:
-    """How far from margin 1 a fit left the rows that belong there, by the KKT table of its certificate."""
+    """How far from margin 1 a fit left the rows that belong there, by the KKT table of its certificate.
+
+    The margins drawn are summed in another order than the certificate's: AT_BOUND on top is more than that changes.
+    """
     between = proof.kkt[1]
-    return float(np.clip(between.worst, AT_BOUND, UNSEEN)) if between.demand.startswith("m =") else AT_BOUND
+    return min(between.worst + AT_BOUND, UNSEEN) if between.demand.startswith("m =") else AT_BOUND
 
 
 def kernel_support(
