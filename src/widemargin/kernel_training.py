@@ -7,6 +7,7 @@ on from the exact gradient, as in iterative refinement: what float32 loses shrin
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -88,20 +89,48 @@ class _Run:
         self.best: Proved | None = None
         self.history: list[Record] = []
         self.done = False
+        #: The pair of rows of the smallest curvature that earlier solvers met, and it as a share of k(i, i) + k(j, j).
+        self.met: tuple[int, int, float] = (-1, -1, math.inf)
 
     def employ(self, source: Source, threads: int, working_set: Sequence[int] = ()) -> None:
-        """Gives the solver its rows of the kernel matrix."""
+        """Gives the solver its rows of the kernel matrix, and the working set of a run that was stopped."""
         single = isinstance(source, _core.KernelRows32)
         kind = _core.KernelSmo32 if single else _core.KernelSmo64
         problem = self.problem
         if self.core is not None:
-            self.earlier = self.iterations
-        self.core = kind(source, problem.segments, problem.y, problem.c, self.alpha, self.e, BLOCK, threads)
-        self.core.working_set = [*working_set]
+            self.earlier, self.met = self.iterations, self.worst
+        c = np.array(problem.c)
+        self.core = kind(source, problem.segments, problem.y, c, self.alpha, self.e, BLOCK, threads)
+        if 0 < len(working_set) < problem.n:  # if it has all rows, a new solver's is the same
+            self._recall(working_set, c)
+
+    def _recall(self, working_set: Sequence[int], c: Floats) -> None:
+        """Has a new solver compute the kernel values of a working set, half of which the next round keeps.
+
+        A solver takes the rows that violate most, by turns from those whose αy may rise and those whose αy may fall. So
+        for one round of one tiny step α, e and the solver's costs `c` are such that these rows are taken in this order.
+        """
+        alpha, e, rows = self.alpha.copy(), self.e.copy(), np.array(working_set, dtype=np.intp)
+        least = np.abs(self.problem.diagonal[rows]).max()
+        tiny = 1e-9 / (1.0 + float(least))
+        sides = np.where(np.arange(len(rows)) % 2, -1.0, 1.0)
+        self.alpha[:] = self.e[:] = c[:] = 0.0
+        self.alpha[rows], c[rows] = tiny, 2 * tiny
+        self.e[rows] = sides * 0.1 * np.arange(len(rows), 0, -1) / len(rows)
+        self.e[rows[:2]] = sides[:2]
+        self.core.run(1, math.nan)
+        assert self.core.working_set == [*working_set]
+        self.earlier -= 1
+        self.alpha[:], self.e[:], c[:] = alpha, e, self.problem.c
 
     @property
     def iterations(self) -> int:
         return self.earlier + (0 if self.core is None else int(self.core.status[0]))
+
+    @property
+    def worst(self) -> tuple[int, int, float]:
+        """The pair of rows of the smallest curvature that was met, and it as a share of k(i, i) + k(j, j)."""
+        return min(self.met, self.core.worst, key=lambda pair: pair[2])
 
     @property
     def claim(self) -> float:
@@ -131,6 +160,11 @@ class _Run:
         self.refused = 0 if halved else self.refused + 1
         return proved
 
+    def doubt(self) -> None:
+        """Takes back what was proved: the kernel turned out not to be positive semidefinite."""
+        if self.best is not None:
+            self.best = certify(self.problem, self.best.certificate.alpha, self.best.scores, semidefinite=False)
+
     def _record(self, primal: float, dual: float, gap: float, *, proved: bool) -> None:
         seconds = time.perf_counter() - self.began
         self.history.append(Record(self.iterations, seconds, primal, dual, gap, self.problem.n, proved))
@@ -143,16 +177,18 @@ class _Run:
             "working_set": np.array(self.core.working_set, dtype=np.int64),
             "iterations": self.iterations,
             "refused": self.refused,
-            "best": None if self.best is None else self.best.certificate.alpha,
+            "best": None if self.best is None else {"alpha": self.best.certificate.alpha, "scores": self.best.scores},
+            "worst": self.worst,
             "done": self.done,
         }
 
-    def resume(self, state: State) -> None:
+    def resume(self, state: State, *, semidefinite: bool) -> None:
         """Takes up such a state."""
         self.alpha, self.e = np.array(state["alpha"]), np.array(state["e"])
         self.earlier, self.refused, self.done = state["iterations"], state["refused"], state["done"]
+        self.met = tuple(state["worst"])
         if state["best"] is not None:
-            self.best = certify(self.problem, np.array(state["best"]))
+            self.best = certify(self.problem, **state["best"], semidefinite=semidefinite)
 
 
 def fit(
@@ -180,9 +216,11 @@ def fit(
     working_sets: list[list[int]] = [[] for _ in runs]
     if resumed is not None:
         single = resumed["single"]
+        if resumed["curvature"] is not None:
+            curvature = NegativeCurvature(**resumed["curvature"])
         working_sets = [state["working_set"].tolist() for state in resumed["runs"]]
         for run, state in zip(runs, resumed["runs"], strict=True):
-            run.resume(state)
+            run.resume(state, semidefinite=curvature is None)
     # Several problems share the whole matrix, where it fits, and have a thread each.
     whole = len(runs) > 1 and gram.n**2 * (4 if single else 8) <= memory
 
@@ -192,7 +230,8 @@ def fit(
             run.employ(source, 1 if whole else threads, rows)
 
     def state() -> State:
-        return {"single": single, "runs": [run.state() for run in runs]}
+        found = None if curvature is None else vars(curvature)
+        return {"single": single, "curvature": found, "runs": [run.state() for run in runs]}
 
     employ()
     try:
@@ -201,7 +240,10 @@ def fit(
                 _advance(active, tol, max_iter, threads if whole else 0)
                 claims = [run for run in active if run.stalled or run.claim <= tol or _spent(run, max_iter)]
                 if claims:
-                    curvature = curvature or find_negative_curvature(problems, claims)
+                    if curvature is None:
+                        curvature = find_negative_curvature(problems, claims)
+                        for run in runs if curvature is not None else ():
+                            run.doubt()
                     _prove(claims, tol, max_iter, semidefinite=curvature is None)
                 if single and any(run.refused >= PATIENCE and not run.done for run in runs):
                     single, working_sets = False, [[] for _ in runs]
@@ -271,7 +313,7 @@ def find_negative_curvature(problems: list[KernelProblem], runs: list[_Run]) -> 
     if gram.semidefinite:
         return None
     for run in runs:
-        i, j, share = run.core.worst
+        i, j, share = run.worst
         if share < 0:
             rows = run.problem.index[[i, j]]
             K = gram.block(rows, rows)

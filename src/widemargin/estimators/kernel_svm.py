@@ -26,6 +26,8 @@ from widemargin.model_kernel import KernelModel
 from widemargin.one_against_rest import OneAgainstRest, count_threads
 from widemargin.one_vs_one import Pairs
 from widemargin.progress import ProgressLine
+from widemargin.solvers import State
+from widemargin.training import Keep
 
 Floats = NDArray[np.float64]
 
@@ -178,6 +180,18 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         The fitted estimator.
 
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        resumed: State | None = None,
+        keep: Keep | None = None,
+    ) -> Self:
+        """The same, with `resumed` and `keep` as in :func:`widemargin.training.fit`."""
         self._check_parameters()
         X, y = self._read(X, y)
         weights = np.ones(len(y))
@@ -195,7 +209,9 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         gram = self._gram(X, pairs.order)
         c = self._task().costs(y, classes, weights)
         problems = pairs.problems(gram, c)
-        starts = self._starts(pairs, problems, classes, live)
+        starts = None if resumed is not None else self._starts(pairs, problems, classes, live)
+        if starts is None and resumed is None:
+            starts = self._linear_starts(gram, problems)
         with ProgressLine(
             "training", self.tol, verbose=int(self.verbose), began=time.perf_counter()
         ) as line:
@@ -206,8 +222,10 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                     max_iter=self.max_iter,
                     memory=SHARE * free_memory() if self.cache_size is None else 1e6 * self.cache_size,
                     threads=count_threads(self.n_jobs),
-                    starts=starts if starts is not None else self._linear_starts(gram, problems),
+                    starts=starts,
                     watch=line.show,
+                    resumed=resumed,
+                    keep=keep,
                 )
             except InseparableError as error:
                 raise self._named(error, pairs, live) from None
@@ -323,10 +341,10 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             for one in problems:
                 problem = one.linear()
                 found = training.fit(problem, tol=float(self.tol) / 2, max_iter=self.max_iter, limited=True)
-                starts.append(found.alpha)
                 if found.interrupted:
-                    break
-        return starts if len(starts) == len(problems) else None
+                    raise KeyboardInterrupt
+                starts.append(found.alpha)
+        return starts
 
     def _starts(
         self, pairs: Pairs, problems: list[KernelProblem], classes: NDArray[Any], live: NDArray[np.intp]
