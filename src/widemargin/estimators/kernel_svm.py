@@ -209,17 +209,16 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         gram = self._gram(X, pairs.order)
         c = self._task().costs(y, classes, weights)
         problems = pairs.problems(gram, c)
+        resumed, interrupted = resumed or None, False
         starts = None if resumed is not None else self._starts(pairs, problems, classes, live)
-        if starts is None and resumed is None:
-            starts = self._linear_starts(gram, problems)
-        with ProgressLine(
-            "training", self.tol, verbose=int(self.verbose), began=time.perf_counter()
-        ) as line:
+        with ProgressLine("training", self.tol, verbose=int(self.verbose), began=time.perf_counter()) as line:
             try:
+                if starts is None and resumed is None:
+                    starts, interrupted = self._linear_starts(gram, problems, keep)
                 fits = kernel_training.fit(
                     problems,
                     tol=float(self.tol),
-                    max_iter=self.max_iter,
+                    max_iter=0 if interrupted else self.max_iter,
                     memory=SHARE * free_memory() if self.cache_size is None else 1e6 * self.cache_size,
                     threads=count_threads(self.n_jobs),
                     starts=starts,
@@ -229,6 +228,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                 )
             except InseparableError as error:
                 raise self._named(error, pairs, live) from None
+        if interrupted:
+            fits[0].interrupted = True
         self._keep(fits, pairs, X, live)
         return self
 
@@ -332,19 +333,33 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         self.kernel_ = Kernel(name, gamma_of(self.gamma, rows), self.degree, float(self.coef0))
         return PointsGram(self.kernel_, rows)
 
-    def _linear_starts(self, gram: Gram, problems: list[KernelProblem]) -> list[Floats] | None:
-        """What the linear solvers find, for the linear kernel."""
+    def _linear_starts(
+        self, gram: Gram, problems: list[KernelProblem], keep: Keep | None
+    ) -> tuple[list[Floats] | None, bool]:
+        """What the linear solvers find, for the linear kernel, and whether the only one was interrupted.
+
+        Their own state is not kept: a state that says nothing is one to begin anew from.
+        """
         if self.solver != "auto" or not isinstance(gram, PointsGram) or gram.kernel.name != "linear":
-            return None
-        starts = []
+            return None, False
+        starts, interrupted = [], False
         with training.OneBlasThread():
             for one in problems:
-                problem = one.linear()
-                found = training.fit(problem, tol=float(self.tol) / 2, max_iter=self.max_iter, limited=True)
-                if found.interrupted:
-                    raise KeyboardInterrupt
+                try:
+                    found = training.fit(
+                        one.linear(),
+                        tol=float(self.tol) / 2,
+                        max_iter=self.max_iter,
+                        keep=None if keep is None else lambda _: keep(dict),
+                        limited=True,
+                    )
+                except InseparableError as error:
+                    raise _numbered(error, one.index) from None
                 starts.append(found.alpha)
-        return starts
+                interrupted = found.interrupted
+                if interrupted and len(problems) > 1:
+                    raise KeyboardInterrupt  # before anything was reached for the others
+        return starts, interrupted
 
     def _starts(
         self, pairs: Pairs, problems: list[KernelProblem], classes: NDArray[Any], live: NDArray[np.intp]
@@ -371,15 +386,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _named(self, error: InseparableError, pairs: Pairs, live: NDArray[np.intp]) -> InseparableError:
         """The proof with rows numbered as in X."""
-        rows = live[pairs.order]
-        return InseparableError(
-            rows[error.positive],
-            error.positive_weights,
-            rows[error.negative],
-            error.negative_weights,
-            error.point,
-            error.distance,
-        )
+        return _numbered(error, live[pairs.order])
 
     def _keep(self, fits: list[kernel_training.KernelFit], pairs: Pairs, X: Any, live: NDArray[np.intp]) -> None:
         if len(fits) < len(pairs.names):
@@ -405,7 +412,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                 f"the kernel is not positive semidefinite: {curvature}. The fit is a stationary point and nothing is "
                 "proved of it; use another kernel or other parameters",
                 IndefiniteKernelWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif reached > self.tol:
             advice = "scale the columns of X, or ask for a larger tol"
@@ -417,14 +424,20 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                 f"the relative gap is {reached:.1e} after {self.n_iter_} rounds, asked for was tol={self.tol:.1e}; "
                 f"{advice}",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _pair_scores(self, X: Any) -> Floats:
         """f(x) + b of every row, a column for each pair."""
         check_is_fitted(self, "dual_coef_")
         X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=False
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=True,
+            reset=False,
         )
         if self.kernel_ is not None:
             return self._model().pair_scores(Rows(X, count_threads(self.n_jobs)))
@@ -465,6 +478,13 @@ def pair_scores(K: Floats, coef: Floats, intercept: Floats, n_support: NDArray[n
     sums = [K[:, part] @ coef[:, part].T for part in slices]
     columns = [sums[i][:, j - 1] + sums[j][:, i] for i in range(len(slices)) for j in range(i + 1, len(slices))]
     return np.column_stack(columns) + intercept
+
+
+def _numbered(error: InseparableError, rows: NDArray[np.intp]) -> InseparableError:
+    """The proof with its rows numbered as they stand in `rows`."""
+    weights = error.positive_weights, error.negative_weights
+    positive, negative = rows[error.positive], rows[error.negative]
+    return InseparableError(positive, weights[0], negative, weights[1], error.point, error.distance)
 
 
 def _checked_matrix(K: NDArray[Any], name: str) -> NDArray[Any]:
