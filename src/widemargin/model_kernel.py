@@ -196,6 +196,13 @@ class KernelModel:
         """The pairs of classes, by their places, in the order of their scores."""
         return list(combinations(range(len(self.classes)), 2))
 
+    def weights(self) -> Floats:
+        """w of every pair of classes, of shape (pairs, columns): there are such for the linear kernel alone."""
+        if self.kernel.name != "linear":
+            raise ValueError(f"the {self.kernel.name} kernel has no weights of features; use the scores")
+        sums = [np.asarray(self.dual_coef[:, where] @ X, dtype=np.float64) for where, X in self._by_class]
+        return np.array([sums[i][j - 1] + sums[j][i] for i, j in self.pairs])
+
     @cached_property
     def _by_class(self) -> list[tuple[slice, Any]]:
         """The support vectors of each class, and where they stand."""
