@@ -3,6 +3,7 @@ widemargin train heart.svm
 widemargin train heart.svm -C 0.1 --loss logistic --test heart.test.svm -o heart.safetensors
 widemargin train heart.csv --label disease --class-weight balanced
 widemargin train heart.svm --kernel rbf --gamma 0.1 -C 10
+widemargin train heart.svm --kernel poly --degree 2 --coef0 1 --format libsvm -o heart.model
 widemargin train heart.svm --cache --checkpoint state --every 30
 widemargin train heart.svm --cache --checkpoint state --resume
 """  # the end of --help
@@ -96,8 +97,8 @@ def run(options: argparse.Namespace) -> int:
     _check_solver(options)
     began = time.perf_counter()
     with (
-        _checkpoint(options) as (kept, state, place),
-        _signals(kept) as training,
+        checkpoint_for(options) as (kept, state, place),
+        until_stopped(kept) as training,
         training_data(options, target, place) as (found, place),
     ):
         if kept is not None:
@@ -285,7 +286,7 @@ def about(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any, Place | None]]:
+def checkpoint_for(options: argparse.Namespace) -> Iterator[tuple[Any, Any, Place | None]]:
     """Where the state is kept, the one to go on from, and where its rows were.
 
     Of a run that ends before its first state, no directory is left.
@@ -302,6 +303,7 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any, Place |
     from widemargin.checkpoint import Checkpoint, CheckpointError
 
     same = ("C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed", "label", "zero_based")
+    same += ("kernel", "gamma", "degree", "coef0")
     run = {name: getattr(options, name) for name in same} | {"version": __version__, **fingerprint(options.data)}
     place = Path(options.checkpoint)
     made = [one for one in (place, *place.parents) if not one.exists()]
@@ -323,7 +325,7 @@ def _checkpoint(options: argparse.Namespace) -> Iterator[tuple[Any, Any, Place |
 
 
 @contextmanager
-def _signals(kept: Any) -> Iterator[list[bool]]:
+def until_stopped(kept: Any) -> Iterator[list[bool]]:
     """While training, a first Ctrl-C or SIGTERM asks for the state to be saved; others stop at once."""
     training: list[bool] = []
 

@@ -15,7 +15,7 @@ from widemargin.cli import INTERRUPTED, REACHED, SHORT
 from widemargin.cli.reading import read, read_like, remember_base
 from widemargin.cli.screen import note, say, show, show_json, show_table
 from widemargin.cli.text import text_of
-from widemargin.cli.train import about, class_weight, labels_of, target_for
+from widemargin.cli.train import about, checkpoint_for, class_weight, labels_of, target_for, until_stopped
 from widemargin.cli.writing import writing
 
 if TYPE_CHECKING:
@@ -36,10 +36,17 @@ def run_kernel(options: argparse.Namespace) -> int:
     options.tol = TOL if options.tol is None else options.tol
     target = target_for(options)
     began = time.perf_counter()
+    with checkpoint_for(options) as (kept, state, _), until_stopped(kept) as training:
+        return _run(options, target, began, kept, state, training)
+
+
+def _run(options: argparse.Namespace, target: Path, began: float, kept: Any, state: Any, training: list[bool]) -> int:
+    """The same, from the reading on."""
     found = read(options.data, options, needed=NEEDED)
     read_in = time.perf_counter() - began
 
     from widemargin import model_libsvm
+    from widemargin.checkpoint import Stopped
 
     X = getattr(found.X, "X", found.X)  # of a store, all of its rows
     y, labels = labels_of(options.data, found.y)
@@ -57,14 +64,21 @@ def run_kernel(options: argparse.Namespace) -> int:
     try:
         with about(options.data), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the gap is wider than asked for is in the report
-            clf.fit(X, y)
+            training.append(True)
+            clf._fit(X, y, resumed=state, keep=None if kept is None else kept.visit)
+    except Stopped:
+        note(f"stopped; the state is saved in {options.checkpoint}: go on with --resume")
+        return INTERRUPTED
     except KeyboardInterrupt:
-        note("interrupted; no model was written")
+        saved = kept is not None and kept.file.exists()
+        note("interrupted; no model was written" + (f", the last state is in {kept.file}" if saved else ""))
         return INTERRUPTED
     trained_in = time.perf_counter() - began
     model = _model(clf, found, options)
     with writing(target):
         model.save(target, format=options.format)
+    if kept is not None:
+        kept.clear()
 
     from widemargin.cli.evaluate import evaluated
 
@@ -98,10 +112,6 @@ def _check_options(options: argparse.Namespace) -> None:
         raise ValueError("--format liblinear is for linear models; with --kernel use --format libsvm or safetensors")
     if options.cache is not None:
         raise ValueError("--cache keeps rows on disk, and --kernel trains in memory; leave it out")
-    # `kernel_training.fit` takes `resumed` and `keep` as training does; until the command passes them on, it says so.
-    for name in ("checkpoint", "resume", "every"):
-        if getattr(options, name):
-            raise ValueError(f"--{name} is for linear models; with --kernel train without it")
 
 
 def _estimator(options: argparse.Namespace, y: Any) -> Any:
