@@ -303,6 +303,14 @@ def test_the_kinds_of_points_are_those_of_the_certificate(client):
     assert answer["kinds"].count("edge") == proof.kkt[1].count > 0
 
 
+def test_free_support_vectors_of_a_kernel_are_on_the_edge(client):
+    """As many points on the edge of the band as the KKT table has with 0 < α < C: these lie there, up to the gap."""
+    _, _, body = crowd(500)
+    answer = ask(client, "fit", {**body, "model": "kernel", "kernel": "laplacian", "gamma": 1.0, "C": 100})[1]
+    assert answer["kinds"].count("edge") == answer["kkt"][1]["count"] > 300
+    assert answer["kinds"].count("inside") == answer["inside"]
+
+
 def test_support_vectors_stay_so_at_any_scale(client):
     """The square blown up to 1e5: those of the certificate are on the edge, though every α is 1e10 times smaller."""
     for scale in (1, 1e5):
@@ -454,6 +462,20 @@ def test_patience_has_an_end(client, monkeypatch):
     status, answer = ask(client, "fit", {**body, "solver": "smo"})
     assert status == 503
     assert "smo takes more than" in answer["error"]
+
+
+def test_a_kernel_fit_ends_with_what_it_has(client, monkeypatch):
+    """Without patience the page gets a curve and its gap, with a note; a newer request still ends the fit."""
+    _, _, body = crowd(300)
+    body |= {"model": "kernel", "kernel": "poly", "degree": 2, "coef0": 1.0, "C": 1e4}
+    with pytest.raises(OvertakenError):
+        fit(body, lambda: True)
+    monkeypatch.setattr(fitting, "PATIENCE", 0.0)
+    status, answer = ask(client, "fit", body)
+    assert status == 200
+    assert answer["gap"] > 1e-3 * answer["dual"] > 0
+    assert len(answer["coef"]) == len(answer["rows"]) > 0
+    assert answer["note"] == "Not yet the optimum: the gap is still open."
 
 
 def test_a_fault_is_told_and_survived(client, monkeypatch, capfd):

@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin import training
+from widemargin import kernel_training, training
 from widemargin.certificate import AT_BOUND, Certificate, InseparableError, prove_inseparable
+from widemargin.data import Rows
 from widemargin.explorer.models import MODELS, Choice
 from widemargin.explorer.reading import Floats, RefusedError, read_points
+from widemargin.kernel_problem import KernelProblem
+from widemargin.kernels import Kernel, PointsGram, gamma_of
 from widemargin.losses import LOSSES, Loss
+from widemargin.model_kernel import KernelModel
 from widemargin.plots.hulls import convex_hull
+from widemargin.plots.sides import left_open
 
 #: The seconds that an answer may take before it is given up.
 PATIENCE = 2.0
@@ -100,23 +105,34 @@ def _certified(choice: Choice, X: Floats, y: Floats, attention: Attention) -> di
 
 
 def _curved(choice: Choice, X: Floats, y: Floats, attention: Attention) -> dict[str, Any]:
-    """A kernel SVM: what the page needs to draw Σⱼ coefⱼ k(xⱼ, x) + b at any place, and the proof in feature space."""
-    attention.watch()
-    estimator = choice.estimator()
-    with _ONE_AT_A_TIME, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the answer has a note instead
-        model = estimator.fit(X, y)
-    certificate, kernel, loss = model.certificate_, model.kernel_, LOSSES["hinge"]
-    answer = _violations(y * model.decision_function(X)) | _proof(certificate, loss)
-    answer["kinds"] = _kinds(answer["xi"], certificate, loss)
+    """What `KernelSVM.fit` does, but one that can be left in the middle, and that ends with what it has when the
+    patience does: the page draws Σⱼ coefⱼ k(xⱼ, x) + b at any place, and the proof is that of feature space.
+    """
+    estimator, rows, loss = choice.estimator(), Rows(X, 1), LOSSES["hinge"]
+    gamma = gamma_of(estimator.gamma, rows)
+    kernel = Kernel(estimator.kernel, gamma, estimator.degree, estimator.coef0)
+    problem = KernelProblem.of(PointsGram(kernel, rows), ((0, len(y)),), y, np.full(len(y), choice.C))
+
+    def watch(*_: float) -> None:
+        if not attention.lasts():
+            raise KeyboardInterrupt  # the fit ends with its best and the gap that is open
+
+    (done,) = kernel_training.fit([problem], tol=estimator.tol, watch=watch)
+    certificate, coef, b = done.certificate, done.proved.coef, done.proved.b
+    support = certificate.support[np.argsort(y[certificate.support], kind="stable")]  # by class, as in the estimator
+    counts, classes = np.array([(y[support] < 0).sum(), (y[support] > 0).sum()]), np.array([-1, 1])
+    model = KernelModel(X[support], coef[support][None], np.array([b]), counts, classes, kernel)
+    margins, edge = y * model.pair_scores(rows)[:, 0], left_open(certificate)
+    answer = _violations(margins, edge) | _proof(certificate, loss)
+    answer["kinds"] = _kinds(answer["xi"], certificate, loss, edge)
     answer |= {
         "kernel": {"name": kernel.name, "gamma": kernel.gamma, "degree": kernel.degree, "coef0": kernel.coef0},
-        "rows": model.support_,
-        "coef": model.dual_coef_[0],
-        "b": float(model.intercept_[0]),
+        "rows": support,
+        "coef": coef[support],
+        "b": b,
         "norm": 2 / certificate.width,
         "width": certificate.width,
-        "iterations": int(model.n_iter_),
+        "iterations": done.iterations,
         "tol": estimator.tol,
     }
     if certificate.relative_gap > estimator.tol:
@@ -151,14 +167,17 @@ def _line(X: Floats, y: Floats, w: Floats, b: float) -> dict[str, Any]:
     return {"w": w, "b": b, "width": 2 / norm if norm > 0 else np.inf} | _violations(y * (X @ w + b))
 
 
-def _violations(margins: Floats) -> dict[str, Any]:
-    """The slacks that belong to these margins, and how many points are inside the band and on the wrong side."""
+def _violations(margins: Floats, edge: float = AT_BOUND) -> dict[str, Any]:
+    """The slacks that belong to these margins, and how many points are inside the band and on the wrong side.
+
+    A slack of up to `edge` counts as none.
+    """
     slack = np.maximum(0.0, 1 - margins)
     misclassified = int(wrong(margins).sum())
     return {
         "margins": margins,
         "xi": slack,
-        "inside": int((slack > AT_BOUND).sum()) - misclassified,
+        "inside": int((slack > edge).sum()) - misclassified,
         "misclassified": misclassified,
     }
 
@@ -168,12 +187,14 @@ def wrong(margins: Floats) -> Any:
     return 1 - margins > 1
 
 
-def _kinds(slack: Floats, proof: Certificate | None, loss: Loss | None) -> list[str]:
-    """Where each point lies and whether it pulls at the line, in a word; the page has its sentence."""
+def _kinds(slack: Floats, proof: Certificate | None, loss: Loss | None, edge: float = AT_BOUND) -> list[str]:
+    """Where each point lies and whether it pulls at the line, in a word; the page has its sentence.
+
+    A slack of up to `edge` counts as none.
+    """
     outside = _outside(proof, loss) if proof is not None and loss is not None else ["outside"] * len(slack)
     return [
-        "wrong" if xi > 1 else "inside" if xi > AT_BOUND else kind
-        for xi, kind in zip(slack.tolist(), outside, strict=True)
+        "wrong" if xi > 1 else "inside" if xi > edge else kind for xi, kind in zip(slack.tolist(), outside, strict=True)
     ]
 
 

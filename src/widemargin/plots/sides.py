@@ -263,10 +263,10 @@ def _support(clf: Any, row: int, rows: Rows, signs: Floats, scores: Floats) -> t
         return None, AT_BOUND
     flags = np.zeros(len(signs), dtype=bool)
     flags[proof.support] = True
-    return flags, _left_open(proof)
+    return flags, left_open(proof)
 
 
-def _left_open(proof: Certificate) -> float:
+def left_open(proof: Certificate) -> float:
     """How far from margin 1 a fit left the rows that belong there, by the KKT table of its certificate.
 
     The margins drawn are summed in another order than the certificate's: AT_BOUND on top is more than that changes.
@@ -287,7 +287,7 @@ def kernel_support(
     if not hasattr(clf, "certificate_"):
         return flags, float(np.clip(getattr(clf, "tol", AT_BOUND), AT_BOUND, UNSEEN))
     proofs = clf.certificate_ if isinstance(clf.certificate_, Certificates) else [clf.certificate_]
-    return flags, max(_left_open(one) for one in (proofs if column is None else [proofs[column]]))
+    return flags, max(left_open(one) for one in (proofs if column is None else [proofs[column]]))
 
 
 def _alpha(clf: Any, which: NDArray[np.intp], pair: int) -> Floats:
