@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from widemargin import _core
 from widemargin.certificate import Certificate, relative
-from widemargin.kernel_certificate import Proved, certify, prove_inseparable
+from widemargin.kernel_certificate import SAME_POINT, Proved, certify, prove_inseparable
 from widemargin.kernel_problem import KernelProblem
 from widemargin.kernels.gram import ROUNDED, Source
 from widemargin.solvers import State
+from widemargin.solvers.kernel_refinement import refine
 from widemargin.training import Keep, OneBlasThread, Record, Watch
 
 Floats = NDArray[np.float64]
@@ -32,11 +33,18 @@ BLOCK = 2048
 ROUNDS = 4
 #: Claims that may be refused, or stalls, without the gap falling to half, before rows are computed in float64.
 PATIENCE = 3
+#: Looks in a row without growth of the dual beyond rounding after which the solver is at its end, whatever it claims.
+FLAT = 2
+#: The relative gap from which Newton steps on the free rows are tried, where more is asked for.
+ROUGH = 1e-3
+#: A relative gap that no solver reaches: it goes on until nothing is left to gain.
+NEVER = -1e300
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class NegativeCurvature:
-    """Rows and weights v, Σ v = 0 and ‖v‖ = 1, with vᵀKv = `value` < 0: no inner product of any features is like that."""
+    """Rows and weights v, Σ v = 0 and ‖v‖ = 1, with vᵀKv = `value` < 0: no inner product of features is like that."""
 
     value: float
     rows: NDArray[np.intp]
@@ -78,8 +86,15 @@ class KernelFit:
 class _Run:
     """One problem on its way: its solver, its best proof, its history."""
 
-    def __init__(self, problem: KernelProblem, start: Floats | None, began: float) -> None:
-        self.problem, self.began = problem, began
+    def __init__(
+        self, problem: KernelProblem, start: Floats | None, began: float, tol: float, *, refined: bool
+    ) -> None:
+        self.problem, self.began, self.tol = problem, began, tol
+        #: Whether Newton steps on the free rows follow a claim.
+        self.refined = refined and problem.n <= BLOCK
+        #: The relative gap to claim: below `tol` once a claim of `tol` was refused.
+        self.goal = max(tol, ROUGH) if self.refined else tol
+        self.flat, self.dual = 0, -math.inf
         self.alpha = np.zeros(problem.n) if start is None else problem.problem.feasible(start)
         self.e = problem.y.copy()
         if self.alpha.any():
@@ -139,12 +154,27 @@ class _Run:
         return relative(max(primal - dual, 0.0), dual)
 
     @property
-    def stalled(self) -> bool:
-        return bool(self.core.status[4])
+    def exhausted(self) -> bool:
+        """Whether no step can be made, or none that the dual gains from."""
+        return bool(self.core.status[4]) or self.flat >= FLAT
+
+    def stationary(self, tol: float) -> bool:
+        """Whether the KKT conditions hold up to `tol`: all there is to reach where the kernel is not semidefinite."""
+        return self.exhausted or self.core.status[3] <= tol or self.problem.hard
+
+    @property
+    def hulls_meet(self) -> bool:
+        """Whether the hulls of a hard margin's classes seem to have a point in common: √(2/dual) is their distance."""
+        if not self.problem.hard:
+            return False
+        largest = float(self.problem.diagonal.max(initial=0.0))
+        return bool(self.core.status[2] * SAME_POINT**2 * largest >= 2)
 
     def look(self) -> None:
         """Writes down what the solver sees."""
         _, primal, dual, _, _ = self.core.status
+        self.flat = 0 if dual > self.dual + 4 * EPSILON * abs(self.dual) else self.flat + 1
+        self.dual = dual
         self._record(primal, dual, max(primal - dual, 0.0), proved=False)
 
     def prove(self, scores: Floats, *, semidefinite: bool) -> Proved:
@@ -156,8 +186,9 @@ class _Run:
         before = self.best
         if before is None or _rank(certificate) <= _rank(before.certificate):
             self.best = proved
-        halved = before is None or certificate.gap <= before.certificate.gap / 2
+        halved = before is None or certificate.gap < before.certificate.gap / 2
         self.refused = 0 if halved else self.refused + 1
+        self.goal, self.flat = self.tol if self.goal > self.tol else min(self.goal, self.claim) / 2, 0
         return proved
 
     def doubt(self) -> None:
@@ -177,6 +208,7 @@ class _Run:
             "working_set": np.array(self.core.working_set, dtype=np.int64),
             "iterations": self.iterations,
             "refused": self.refused,
+            "progress": (self.goal, self.flat, self.dual),
             "best": None if self.best is None else {"alpha": self.best.certificate.alpha, "scores": self.best.scores},
             "worst": self.worst,
             "done": self.done,
@@ -186,6 +218,7 @@ class _Run:
         """Takes up such a state."""
         self.alpha, self.e = np.array(state["alpha"]), np.array(state["e"])
         self.earlier, self.refused, self.done = state["iterations"], state["refused"], state["done"]
+        self.goal, self.flat, self.dual = state["progress"]
         self.met = tuple(state["worst"])
         if state["best"] is not None:
             self.best = certify(self.problem, **state["best"], semidefinite=semidefinite)
@@ -199,19 +232,20 @@ def fit(
     memory: float = 1e9,
     threads: int = 1,
     starts: list[Floats] | None = None,
+    refined: bool = True,
     watch: Watch | None = None,
     resumed: State | None = None,
     keep: Keep | None = None,
 ) -> list[KernelFit]:
     """One fit per problem, all of one kernel matrix, trained together so that its rows are shared.
 
-    `memory` is what may be kept of the kernel matrix, in bytes. `watch` and `keep` are those of
-    :func:`widemargin.training.fit`, called after every few rounds; `resumed` is a state that was kept. An interrupt ends
-    all of them with what they have.
+    `memory` is what may be kept of the kernel matrix, in bytes. Where `refined`, problems of at most a block of rows
+    end with Newton steps. `watch` and `keep` are those of :func:`widemargin.training.fit`, called after every few
+    rounds; `resumed` is a state that was kept. An interrupt ends all of them with what they have.
     """
     gram, began = problems[0].gram, time.perf_counter()
     ways = [None] * len(problems) if starts is None else starts
-    runs = [_Run(problem, start, began) for problem, start in zip(problems, ways, strict=True)]
+    runs = [_Run(problem, start, began, tol, refined=refined) for problem, start in zip(problems, ways, strict=True)]
     single, curvature, interrupted = gram.single, None, False
     working_sets: list[list[int]] = [[] for _ in runs]
     if resumed is not None:
@@ -237,8 +271,16 @@ def fit(
     try:
         with OneBlasThread():
             while active := [run for run in runs if not run.done]:
-                _advance(active, tol, max_iter, threads if whole else 0)
-                claims = [run for run in active if run.stalled or run.claim <= tol or _spent(run, max_iter)]
+                goal = min(run.goal for run in active) if curvature is None else NEVER
+                _advance(active, goal, max_iter, threads if whole else 0)
+                claims = [
+                    run
+                    for run in active
+                    if (run.claim <= run.goal if curvature is None else run.stationary(tol))
+                    or run.exhausted
+                    or run.hulls_meet
+                    or _spent(run, max_iter)
+                ]
                 if claims:
                     if curvature is None:
                         curvature = find_negative_curvature(problems, claims)
@@ -282,16 +324,23 @@ def _prove(claims: list[_Run], tol: float, max_iter: int | None, *, semidefinite
     if not claims:
         return
     for run, scores in zip(claims, _exact_scores(claims), strict=True):
-        problem = run.problem
-        before = run.best
-        proved = run.prove(scores, semidefinite=semidefinite)
-        if problem.hard and proved.certificate.relative_gap > tol:
+        problem, spent = run.problem, _spent(run, max_iter)
+        if run.refined and semidefinite and not spent and not run.hulls_meet:
+            better = refine(problem, run.alpha, scores)
+            if better is not None:
+                run.alpha[:] = problem.problem.feasible(better)
+                scores = problem.scores(run.alpha * problem.y)
+        certificate = run.prove(scores, semidefinite=semidefinite).certificate
+        if problem.hard and certificate.relative_gap > tol:
             inseparable = prove_inseparable(problem, run.alpha, scores)
             if inseparable is not None:
                 raise inseparable
-        stuck = run.stalled and before is not None and (run.refused >= 2 * PATIENCE or not semidefinite)
-        run.done = proved.certificate.relative_gap <= tol or _spent(run, max_iter) or stuck
-        run.done |= run.stalled and not semidefinite
+        if semidefinite:
+            # Whatever the solver does, the certificate cannot be sharper than the rounding of its own sums.
+            sharpest = certificate.rounding > max(tol * certificate.dual, certificate.primal - certificate.dual)
+            run.done = certificate.relative_gap <= tol or sharpest or run.refused >= 2 * PATIENCE or spent
+        else:
+            run.done = run.stationary(tol) or spent
 
 
 def _exact_scores(claims: list[_Run]) -> list[Floats]:
