@@ -192,23 +192,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         keep: Keep | None = None,
     ) -> Self:
         """The same, with `resumed` and `keep` as in :func:`widemargin.training.fit`."""
-        self._check_parameters()
-        X, y = self._read(X, y)
-        weights = np.ones(len(y))
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        live = np.flatnonzero(weights > 0)
-        classes = distinct(y[live])
-        if len(classes) < 2:
-            found = f"only one class, {classes[0]}," if len(classes) else "no class"
-            raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
-        if len(live) < len(y):
-            X = X[np.ix_(live, live)] if self._pairwise else X[live]
-            y, weights = y[live], weights[live]
-        pairs = Pairs.of(y, classes)
-        gram = self._gram(X, pairs.order)
-        c = self._task().costs(y, classes, weights)
-        problems = pairs.problems(gram, c)
+        X, live, pairs, problems = self._problems(X, y, sample_weight)
+        gram, classes = problems[0].gram, pairs.classes
         resumed, interrupted = resumed or None, False
         starts = None if resumed is not None else self._starts(pairs, problems, classes, live)
         with ProgressLine("training", self.tol, verbose=int(self.verbose), began=time.perf_counter()) as line:
@@ -232,6 +217,28 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             fits[0].interrupted = True
         self._keep(fits, pairs, X, live)
         return self
+
+    def _problems(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, NDArray[np.intp], Pairs, list[KernelProblem]]:
+        """The rows of positive weight and their numbers, the pairs of classes, and the problem of each pair."""
+        self._check_parameters()
+        X, y = self._read(X, y)
+        weights = np.ones(len(y))
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        live = np.flatnonzero(weights > 0)
+        classes = distinct(y[live])
+        if len(classes) < 2:
+            found = f"only one class, {classes[0]}," if len(classes) else "no class"
+            raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
+        if len(live) < len(y):
+            X = X[np.ix_(live, live)] if self._pairwise else X[live]
+            y, weights = y[live], weights[live]
+        pairs = Pairs.of(y, classes)
+        gram = self._gram(X, pairs.order)
+        c = self._task().costs(y, classes, weights)
+        return X, live, pairs, pairs.problems(gram, c)
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of each row: f(x) + b for two classes; for more, one per class ("ovr") or per pair ("ovo")."""
