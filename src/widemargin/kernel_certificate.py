@@ -36,9 +36,14 @@ class Proved:
 
 
 def certify(
-    problem: KernelProblem, alpha: Floats, scores: Floats | None = None, *, semidefinite: bool = True
+    problem: KernelProblem,
+    alpha: Floats,
+    scores: Floats | None = None,
+    *,
+    b: float | None = None,
+    semidefinite: bool = True,
 ) -> Proved:
-    """The certificate of the feasible dual point next to α, and of its own f with the best bias.
+    """The certificate of the feasible dual point next to α, and of its own f with this bias, or else the best one.
 
     `scores`, Σ αⱼyⱼ k(xⱼ, xᵢ), may be known already if α is feasible. Where the kernel is not positive semidefinite, no
     dual value bounds the primal: the gap is infinite.
@@ -50,7 +55,7 @@ def certify(
     alpha = feasible
     coef = alpha * y
     square = max(inner(coef, scores), 0.0)
-    b = dual_problem.best_bias(scores)
+    b = dual_problem.best_bias(scores) if b is None else b
     margins = y * (scores + b)
     stretch = 1.0
     if problem.hard:  # the same f and b, scaled so that the smallest margin is 1
