@@ -23,7 +23,7 @@ from widemargin.kernel_problem import KernelProblem
 from widemargin.kernels.gram import ROUNDED, Source
 from widemargin.solvers import State
 from widemargin.solvers.kernel_refinement import refine
-from widemargin.training import Keep, OneBlasThread, Record, Watch
+from widemargin.training import Fit, Keep, OneBlasThread, Record, Watch
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +81,16 @@ class KernelFit:
     def alpha(self) -> Floats:
         """The dual variables that the certificate vouches for."""
         return self.certificate.alpha
+
+    def follow(self, earlier: Fit) -> None:
+        """Counts what the linear solvers did before, from whose α this fit began."""
+        seconds = earlier.history[-1].seconds if earlier.history else 0.0
+        self.history = earlier.history + [
+            one._replace(iteration=one.iteration + earlier.iterations, seconds=one.seconds + seconds)
+            for one in self.history
+        ]
+        self.iterations += earlier.iterations
+        self.interrupted |= earlier.interrupted
 
 
 class _Run:

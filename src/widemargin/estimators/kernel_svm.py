@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -21,7 +22,7 @@ from widemargin.data import Rows
 from widemargin.data.labels import distinct
 from widemargin.data.machine import free_memory
 from widemargin.kernel_problem import KernelProblem
-from widemargin.kernels import Gram, Kernel, KernelLike, MatrixGram, PointsGram, gamma_of
+from widemargin.kernels import NAMES, Gram, Kernel, KernelLike, MatrixGram, PointsGram, gamma_of
 from widemargin.model_kernel import KernelModel
 from widemargin.one_against_rest import OneAgainstRest, count_threads
 from widemargin.one_vs_one import Pairs
@@ -35,11 +36,12 @@ Floats = NDArray[np.float64]
 SHARE = 0.25
 #: scikit-learn's other names of kernels.
 ALIASES = {"polynomial": "poly"}
+MOST_SEEDS = np.iinfo(np.int32).max
 #: Kernel values k(a, b) and k(b, a) that differ by more than this share of the largest are no kernel's.
 ASYMMETRY = 1e-6
 
 
-class IndefiniteKernelWarning(ConvergenceWarning):
+class IndefiniteKernelWarning(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn has no type hints
     """The kernel is not positive semidefinite on the training rows: what was found is a stationary point, not a proved
     minimum.
     """
@@ -62,8 +64,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         LIBSVM's formulas), "precomputed", for which X is the kernel matrix, or a function of two sets of rows that
         returns the matrix of all pairs.
     gamma : float, "scale" or "auto", default="scale"
-        γ of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is 1/(n_features · X.var()), "auto" is
-        1/n_features.
+        γ of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is 1/(n_features · X.var()), where rows
+        count by their sample weights, as if they were repeated; "auto" is 1/n_features.
     degree : int, default=3
         Of "poly".
     coef0 : float, default=0.0
@@ -71,10 +73,12 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of each class; "balanced" gives every class the same total weight.
     tol : float, default=1e-3
-        The relative duality gap to prove.
+        The relative duality gap to prove. Of a kernel that is not positive semidefinite, for which nothing is proved,
+        the largest violation of the KKT conditions.
     solver : {"auto", "smo"}, default="auto"
-        "auto" trains the linear kernel with the linear solvers and all others with "smo": sequential minimal
-        optimisation on blocks of rows.
+        "smo" is sequential minimal optimisation on blocks of rows. "auto" trains the linear kernel with the linear
+        solvers and all others with "smo", and ends problems of up to 2,048 rows with Newton steps on the rows with
+        0 < α < c, which give the last digits.
     max_iter : int or None, default=None
         The most rounds, each of which solves for a block of up to 2,048 rows; None for as many as it takes.
     cache_size : float or None, default=None
@@ -83,7 +87,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     n_jobs : int or None, default=None
         Threads; None for all cores at hand. The result is the same, to the last bit, whatever their number.
     random_state : int, RandomState or None, default=None
-        Nothing is drawn at random by "smo".
+        Seed of the order in which the linear solvers visit rows, for the linear kernel. Nothing else is random.
     warm_start : bool, default=False
         Whether to begin where the last fit ended, at another C or kernel or with rows added.
     verbose : int, default=0
@@ -196,10 +200,13 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         gram, classes = problems[0].gram, pairs.classes
         resumed, interrupted = resumed or None, False
         starts = None if resumed is not None else self._starts(pairs, problems, classes, live)
+        before: list[training.Fit] = []
         with ProgressLine("training", self.tol, verbose=int(self.verbose), began=time.perf_counter()) as line:
             try:
                 if starts is None and resumed is None:
-                    starts, interrupted = self._linear_starts(gram, problems, keep)
+                    before = self._linear_fits(gram, problems, line.show, keep)
+                    starts = [fit.alpha for fit in before] or None
+                    interrupted = any(fit.interrupted for fit in before)
                 fits = kernel_training.fit(
                     problems,
                     tol=float(self.tol),
@@ -207,15 +214,16 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                     memory=SHARE * free_memory() if self.cache_size is None else 1e6 * self.cache_size,
                     threads=count_threads(self.n_jobs),
                     starts=starts,
+                    refined=self.solver == "auto",
                     watch=line.show,
                     resumed=resumed,
                     keep=keep,
                 )
             except InseparableError as error:
                 raise self._named(error, pairs, live) from None
-        if interrupted:
-            fits[0].interrupted = True
-        self._keep(fits, pairs, X, live)
+        for fit, earlier in zip(fits, before, strict=False):
+            fit.follow(earlier)
+        self._keep(fits, pairs, gram, X, live)
         return self
 
     def _problems(
@@ -226,7 +234,10 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         X, y = self._read(X, y)
         weights = np.ones(len(y))
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if (weights < 0).any():
+            at = int(np.argmax(weights < 0))
+            raise ValueError(f"sample_weight[{at}] is {weights[at]:g}; weights must be at least 0")
         live = np.flatnonzero(weights > 0)
         classes = distinct(y[live])
         if len(classes) < 2:
@@ -236,7 +247,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             X = X[np.ix_(live, live)] if self._pairwise else X[live]
             y, weights = y[live], weights[live]
         pairs = Pairs.of(y, classes)
-        gram = self._gram(X, pairs.order)
+        gram = self._gram(X, pairs.order, weights, live)
         c = self._task().costs(y, classes, weights)
         return X, live, pairs, pairs.problems(gram, c)
 
@@ -263,17 +274,16 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         votes = one_vs_rest_scores(scores, len(self.classes_))
         return np.asarray(self.classes_[(votes if self.break_ties else np.rint(votes)).argmax(axis=1)])
 
-    @available_if(lambda self: self.kernel == "linear")
-    def _linear(self) -> None:
-        """Whether there are weights."""
-
     @property
-    def coef_(self) -> Any:
+    def coef_(self) -> Floats:
         """The weights of every pair, for the linear kernel only."""
-        if self.kernel != "linear":
+        fitted = getattr(self, "kernel_", None)
+        if (self.kernel if fitted is None else fitted.name) != "linear":
             raise AttributeError("coef_ is only there for the linear kernel; other kernels have dual_coef_")
         check_is_fitted(self, "dual_coef_")
-        return self._model().weights()
+        weights = self._model().weights()
+        weights.flags.writeable = False  # it is computed anew each time: what is written into it would be lost
+        return weights
 
     def _check_parameters(self) -> None:
         """Every parameter acts or raises."""
@@ -291,13 +301,13 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             raise ValueError(f"verbose={self.verbose!r}; it must be 0, 1 or 2")
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs={self.n_jobs!r}; it must be a whole number ≠ 0, or None for all cores")
-        name = ALIASES.get(self.kernel, self.kernel) if isinstance(self.kernel, str) else None
-        if name not in (None, "precomputed") or not (callable(self.kernel) or name is not None):
-            gamma = 1.0 if isinstance(self.gamma, str) else self.gamma
-            if isinstance(self.gamma, str):
-                if self.gamma not in ("scale", "auto"):
-                    raise ValueError(f"gamma={self.gamma!r}; it must be a finite number > 0, 'scale' or 'auto'")
-            Kernel(str(name), gamma, self.degree, self.coef0)
+        check_random_state(self.random_state)
+        if isinstance(self.gamma, str) and self.gamma not in ("scale", "auto"):
+            raise ValueError(f"gamma={self.gamma!r}; it must be a finite number > 0, 'scale' or 'auto'")
+        if not callable(self.kernel) and self.kernel not in (*NAMES, *ALIASES, "precomputed"):
+            choices = ", ".join(map(repr, (*NAMES, "precomputed")))
+            raise ValueError(f"kernel={self.kernel!r}; choose from {choices}, or give a function of two sets of rows")
+        Kernel("poly", 1.0 if isinstance(self.gamma, str) else self.gamma, self.degree, self.coef0)  # checks them
 
     @property
     def _pairwise(self) -> bool:
@@ -309,47 +319,56 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _read(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
+            self,
+            X,
+            y,
+            accept_sparse=False if self._pairwise else "csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=True,
         )
         check_classification_targets(y)
         if self._pairwise:
-            if not isinstance(X, np.ndarray):
-                raise TypeError("a precomputed kernel matrix must be dense; give X.toarray()")
             X = _checked_matrix(X, "X")
         return X, y
 
-    def _gram(self, X: Any, order: NDArray[np.intp]) -> Gram:
-        """The kernel matrix of the rows in this order."""
+    def _gram(self, X: Any, order: NDArray[np.intp], weights: Floats, numbers: NDArray[np.intp]) -> Gram:
+        """The kernel matrix of the rows in this order; messages call them by their numbers."""
         threads, sorted_already = count_threads(self.n_jobs), bool((np.diff(order) > 0).all())
-        self.kernel_: Kernel | None = None
-        if self._pairwise:
-            return MatrixGram(X if sorted_already else np.ascontiguousarray(X[np.ix_(order, order)]), threads)
-        if callable(self.kernel):
-            rows = X if sorted_already else X[order]
-            K = np.asarray(self.kernel(rows, rows))
-            n = rows.shape[0]
-            if K.shape != (n, n):
-                raise ValueError(
-                    f"the kernel returned an array of shape {K.shape} for {n} and {n} rows; it must be ({n}, {n})"
-                )
-            if K.dtype not in (np.float32, np.float64):
-                K = K.astype(np.float64)
-            return MatrixGram(_checked_matrix(np.ascontiguousarray(K), "the kernel matrix"), threads)
+        if self._pairwise or callable(self.kernel):
+            K = X if self._pairwise else _checked_matrix(self._called(X, X), "K", numbers)
+            return MatrixGram(K if sorted_already else np.ascontiguousarray(K[np.ix_(order, order)]), threads)
         rows = Rows(X if sorted_already else X[order], threads)
         name = ALIASES.get(self.kernel, self.kernel)
-        self.kernel_ = Kernel(name, gamma_of(self.gamma, rows), self.degree, float(self.coef0))
-        return PointsGram(self.kernel_, rows)
+        gamma = gamma_of(self.gamma, rows, weights[order])
+        return PointsGram(Kernel(name, gamma, self.degree, float(self.coef0)), rows, numbers[order])
 
-    def _linear_starts(
-        self, gram: Gram, problems: list[KernelProblem], keep: Keep | None
-    ) -> tuple[list[Floats] | None, bool]:
-        """What the linear solvers find, for the linear kernel, and whether the only one was interrupted.
+    def _called(self, A: Any, B: Any) -> NDArray[Any]:
+        """The matrix that a kernel which is a function returns, of the shape it must have."""
+        assert callable(self.kernel)
+        K = self.kernel(A, B)
+        K = np.asarray(K.toarray() if hasattr(K, "toarray") else K)
+        wanted = A.shape[0], B.shape[0]
+        if K.shape != wanted:
+            raise ValueError(
+                f"the kernel returned an array of shape {K.shape} for {wanted[0]} and {wanted[1]} rows; it must be "
+                f"{wanted}, the values of all pairs"
+            )
+        if K.dtype.kind not in "biuf":
+            raise ValueError(f"the kernel returned an array of {K.dtype}; kernel values must be real numbers")
+        return np.ascontiguousarray(K, dtype=K.dtype if K.dtype in (np.float32, np.float64) else np.float64)
+
+    def _linear_fits(
+        self, gram: Gram, problems: list[KernelProblem], watch: training.Watch, keep: Keep | None
+    ) -> list[training.Fit]:
+        """What the linear solvers find, for the linear kernel; nothing for the others.
 
         Their own state is not kept: a state that says nothing is one to begin anew from.
         """
         if self.solver != "auto" or not isinstance(gram, PointsGram) or gram.kernel.name != "linear":
-            return None, False
-        starts, interrupted = [], False
+            return []
+        fits = []
+        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(MOST_SEEDS))
         with training.OneBlasThread():
             for one in problems:
                 try:
@@ -357,16 +376,17 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                         one.linear(),
                         tol=float(self.tol) / 2,
                         max_iter=self.max_iter,
+                        seed=seed,
+                        watch=watch,
                         keep=None if keep is None else lambda _: keep(dict),
                         limited=True,
                     )
                 except InseparableError as error:
                     raise _numbered(error, one.index) from None
-                starts.append(found.alpha)
-                interrupted = found.interrupted
-                if interrupted and len(problems) > 1:
+                fits.append(found)
+                if found.interrupted and len(problems) > 1:
                     raise KeyboardInterrupt  # before anything was reached for the others
-        return starts, interrupted
+        return fits
 
     def _starts(
         self, pairs: Pairs, problems: list[KernelProblem], classes: NDArray[Any], live: NDArray[np.intp]
@@ -393,12 +413,19 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
 
     def _named(self, error: InseparableError, pairs: Pairs, live: NDArray[np.intp]) -> InseparableError:
         """The proof with rows numbered as in X."""
-        return _numbered(error, live[pairs.order])
+        numbered = _numbered(error, live[pairs.order])
+        if len(pairs.names) > 1:
+            first, second = (pairs.place[pairs.order[rows[0]]] for rows in (error.positive, error.negative))
+            numbered.add_note(f"This is for the classes {pairs.classes[first]} and {pairs.classes[second]}.")
+        return numbered
 
-    def _keep(self, fits: list[kernel_training.KernelFit], pairs: Pairs, X: Any, live: NDArray[np.intp]) -> None:
+    def _keep(
+        self, fits: list[kernel_training.KernelFit], pairs: Pairs, gram: Gram, X: Any, live: NDArray[np.intp]
+    ) -> None:
         if len(fits) < len(pairs.names):
             raise KeyboardInterrupt  # before anything was reached
         rows, self.dual_coef_, self.n_support_ = pairs.support(fits)
+        self.kernel_: Kernel | None = gram.kernel if isinstance(gram, PointsGram) else None
         self.classes_ = pairs.classes
         self.support_ = live[rows].astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self._pairwise else X[rows]
@@ -408,12 +435,13 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         self.n_iter_ = max(fit.iterations for fit in fits)
         self.shape_fit_ = X.shape
         self._fitted_C = self.C
-        self._warn(fits)
+        curvature = fits[0].curvature
+        self._warn(None if curvature is None else replace(curvature, rows=live[pairs.order[curvature.rows]]))
         if any(fit.interrupted for fit in fits):
             raise KeyboardInterrupt
 
-    def _warn(self, fits: list[kernel_training.KernelFit]) -> None:
-        curvature, reached = fits[0].curvature, self.certificate_.relative_gap
+    def _warn(self, curvature: kernel_training.NegativeCurvature | None) -> None:
+        reached = self.certificate_.relative_gap
         if curvature is not None:
             warnings.warn(
                 f"the kernel is not positive semidefinite: {curvature}. The fit is a stationary point and nothing is "
@@ -451,11 +479,11 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         if self._pairwise:
             K = X[:, self.support_]
         else:
-            assert callable(self.kernel)
-            K = np.asarray(self.kernel(X, self.support_vectors_), dtype=np.float64)
-            if K.shape != (X.shape[0], len(self.support_)):
+            K = self._called(X, self.support_vectors_)
+            if not np.isfinite(K).all():
+                i, j = np.argwhere(~np.isfinite(K))[0]
                 raise ValueError(
-                    f"the kernel returned an array of shape {K.shape} for {X.shape[0]} and {len(self.support_)} rows"
+                    f"the kernel of row {i} and support vector {j} is {K[i, j]}; kernel values must be finite"
                 )
         return pair_scores(K, self.dual_coef_, self.intercept_, self.n_support_)
 
@@ -494,13 +522,17 @@ def _numbered(error: InseparableError, rows: NDArray[np.intp]) -> InseparableErr
     return InseparableError(positive, weights[0], negative, weights[1], error.point, error.distance)
 
 
-def _checked_matrix(K: NDArray[Any], name: str) -> NDArray[Any]:
-    """A kernel matrix, or an error that says why it is none."""
+def _checked_matrix(K: NDArray[Any], name: str, numbers: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    """A kernel matrix, or an error that says why it is none; rows have numbers of their own if some were left out."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"{name} has shape {K.shape}; a precomputed kernel matrix is square, one row per sample")
+
+    def entry(i: Any, j: Any) -> str:
+        a, b = (i, j) if numbers is None else (numbers[i], numbers[j])
+        return f"{name}[{a}, {b}] is {K[i, j]:.6g}"
+
     if not np.isfinite(K).all():
-        i, j = np.argwhere(~np.isfinite(K))[0]
-        raise ValueError(f"{name}[{i}, {j}] is {K[i, j]}; kernel values must be finite")
+        raise ValueError(f"{entry(*np.argwhere(~np.isfinite(K))[0])}; kernel values must be finite")
     size, step = float(np.abs(K).max(initial=0.0)), max(1, (1 << 22) // max(len(K), 1))
     for begin in range(0, len(K), step):
         apart = np.abs(K[begin : begin + step] - K[:, begin : begin + step].T)
@@ -508,13 +540,13 @@ def _checked_matrix(K: NDArray[Any], name: str) -> NDArray[Any]:
             i, j = np.unravel_index(int(apart.argmax()), apart.shape)
             i += begin
             raise ValueError(
-                f"{name} is not symmetric: {name}[{i}, {j}] is {K[i, j]:.6g} and {name}[{j}, {i}] is {K[j, i]:.6g}; a "
-                "kernel is symmetric, k(a, b) = k(b, a)"
+                f"{name} is not symmetric: {entry(i, j)} and {entry(j, i)}; a kernel is symmetric, k(a, b) = k(b, a): "
+                f"use a matrix that is, such as ({name} + {name}.T) / 2"
             )
     negative = np.flatnonzero(np.diag(K) < 0)
     if len(negative):
         i = int(negative[0])
         raise ValueError(
-            f"{name}[{i}, {i}] is {K[i, i]:.6g}; k(x, x) is a squared length and never negative: this is no kernel"
+            f"{entry(i, i)}; k(x, x) is a squared length and never negative: this is no kernel, use another"
         )
     return K

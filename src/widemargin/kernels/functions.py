@@ -95,6 +95,10 @@ class Kernel:
         """What the compiled code calls."""
         return _core.kernel_function(self.name, float(self.gamma), float(self.coef0), int(self.degree))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: all but the compiled function, which is made again."""
+        return {name: value for name, value in vars(self).items() if name != "function"}
+
     def matrix(self, A: Any, B: Any, threads: int = 1) -> Floats:
         """K(a, b) of all rows of A with all rows of B, in float64."""
         a, b = rows_of(A, threads), rows_of(B, threads)
@@ -129,8 +133,8 @@ class Kernel:
                 values = rows.X if isinstance(rows.X, np.ndarray) else rows.X.data
                 if values.size and values.min() < 0:
                     raise ValueError(
-                        f"kernel={self.name!r} is for numbers ≥ 0, and X has {values.min():g}; shift or scale the "
-                        "columns (MinMaxScaler), or use another kernel"
+                        f"Negative values in data: kernel={self.name!r} is for numbers ≥ 0, and X has "
+                        f"{values.min():g}; shift or scale the columns (MinMaxScaler), or use another kernel"
                     )
 
 
@@ -156,21 +160,28 @@ def is_sparse(rows: Rows) -> bool:
 KernelLike = str | Callable[[Any, Any], Any]
 
 
-def variance(rows: Rows) -> float:
-    """Var of all numbers in X, the missing ones of sparse rows being 0."""
-    if isinstance(rows.X, np.ndarray):
-        return float(rows.X.var(dtype=np.float64))
-    data = rows.X.data.astype(np.float64)
-    mean = float(data.sum()) / (rows.n * rows.d)
-    spread = np.square(data - mean).sum() + (rows.n * rows.d - len(data)) * mean**2
-    return float(spread) / (rows.n * rows.d)
+def variance(rows: Rows, weights: Floats | None = None) -> float:
+    """Var of all numbers in X, the missing ones of sparse rows being 0, as if each row stood there `weights` times."""
+    X, each = rows.X, np.ones(rows.n) if weights is None else weights
+    count = rows.d * float(each.sum())
+    if isinstance(X, np.ndarray):
+        mean, spread, step = float(each @ X.sum(axis=1, dtype=np.float64)) / count, 0.0, max(1, (1 << 20) // rows.d)
+        for begin in range(0, rows.n, step):
+            some = np.square(X[begin : begin + step] - mean, dtype=np.float64)
+            spread += float(each[begin : begin + step] @ some.sum(axis=1))
+    else:
+        data, stored = X.data.astype(np.float64), np.repeat(each, np.diff(X.indptr))
+        mean = float(stored @ data) / count
+        spread = float(stored @ np.square(data - mean)) + (count - float(stored.sum())) * mean**2
+    # Equal numbers differ from their mean by its rounding alone.
+    return spread / count if spread / count > (8 * np.finfo(np.float64).eps * mean) ** 2 else 0.0
 
 
-def gamma_of(gamma: float | str, rows: Rows) -> float:
-    """The number that γ stands for: "scale" is 1/(d · Var X), "auto" is 1/d."""
+def gamma_of(gamma: float | str, rows: Rows, weights: Floats | None = None) -> float:
+    """The number that γ stands for: "scale" is 1/(d · Var X) of weighted rows, "auto" is 1/d."""
     if isinstance(gamma, str):
         if gamma == "scale":
-            spread = variance(rows)
+            spread = variance(rows, weights)
             return 1.0 / (rows.d * spread) if spread > 0 else 1.0
         if gamma == "auto":
             return 1.0 / rows.d

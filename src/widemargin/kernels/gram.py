@@ -94,7 +94,8 @@ class Gram(ABC):
 class PointsGram(Gram):
     """The kernel matrix of the rows of X."""
 
-    def __init__(self, kernel: Kernel, rows: Rows) -> None:
+    def __init__(self, kernel: Kernel, rows: Rows, numbers: NDArray[np.intp] | None = None) -> None:
+        """Of these rows, which messages call by `numbers`."""
         self.kernel, self.rows, self.n, self.threads = kernel, rows, rows.n, rows.threads_at_hand
         self.sparse, self.shift, self.semidefinite = is_sparse(rows), kernel.shift(rows), kernel.semidefinite
         kernel.check(rows)
@@ -102,8 +103,8 @@ class PointsGram(Gram):
         if not np.isfinite(self.diagonal).all():
             at = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(
-                f"k(x, x) of row {at} is {self.diagonal[at]:g} with {kernel}; scale the columns of X, or use a smaller "
-                "gamma or degree"
+                f"k(x, x) of row {at if numbers is None else numbers[at]} is {self.diagonal[at]:g} with {kernel}; scale "
+                "the columns of X, or use a smaller gamma or degree"
             )
         self.largest = float(largest)
 
