@@ -101,7 +101,7 @@ class LinearModel:
             encoding=encoding,
             loss=_loss_of(clf),
             C=None if C is None else float(C),
-            certificate=None if proof is None else certificate_summary(proof, classes, tol=float(clf.tol)),
+            certificate=None if proof is None else _stated(clf, proof, classes),
         )
         complaint = model.complaint()
         if complaint:
@@ -272,6 +272,15 @@ def _strength_of(clf: Any) -> float | None:
     if isinstance(clf, LogisticRegression | LinearSVC | SVC) and squared and _loss_of(clf):
         return getattr(clf, "C", None)
     return getattr(clf, "_fitted_C", None)
+
+
+def _stated(clf: Any, proof: Any, classes: NDArray[Any]) -> dict[str, Any]:
+    """What the proof says, and of which problem it is."""
+    stated, weight = certificate_summary(proof, classes, tol=float(clf.tol)), getattr(clf, "class_weight", None)
+    stated["fit_intercept"] = bool(getattr(clf, "fit_intercept", True))
+    if isinstance(weight, dict):
+        weight = [[np.asarray(name).item(), float(one)] for name, one in weight.items()]
+    return stated if weight is None else stated | {"class_weight": weight}
 
 
 def certificate_summary(proof: Any, classes: Iterable[Any], *, tol: float) -> dict[str, Any]:

@@ -102,21 +102,24 @@ class KernelModel:
         vectors = clf.support_vectors_
         vectors = as_csr(vectors) if hasattr(vectors, "toarray") else np.asarray(vectors)
         coef, classes = clf.dual_coef_, np.asarray(clf.classes_)
-        names, proof = getattr(clf, "feature_names_in_", None), getattr(clf, "certificate_", None)
+        coef = np.array(coef.toarray() if hasattr(coef, "toarray") else coef, dtype=np.float64, ndmin=2)
+        counts = np.array(clf.n_support_, dtype=np.int64)
+        if len(classes) == 2 and (np.diff((coef[0] > 0).astype(int)) < 0).any():  # sklearnex does not group those of two classes
+            order = np.argsort(coef[0] > 0, kind="stable")
+            vectors, coef = vectors[order], coef[:, order]
+        names = getattr(clf, "feature_names_in_", None)
         C = getattr(clf, "_fitted_C", getattr(clf, "C", None))
         model = cls(
             vectors if vectors.dtype in (np.float32, np.float64) else vectors.astype(np.float64),
-            np.array(coef.toarray() if hasattr(coef, "toarray") else coef, dtype=np.float64, ndmin=2),
+            coef,
             np.array(clf.intercept_, dtype=np.float64, ndmin=1),
-            np.array(clf.n_support_, dtype=np.int64),
+            counts,
             classes,
-            _kernel_of(clf),
+            kernel_of(clf),
             feature_names=None if names is None else tuple(map(str, names)),
             encoding=encoding,
             C=float(C) if C else None,  # that of NuSVC is 0
-            certificate=None
-            if proof is None
-            else certificate_summary(proof, getattr(proof, "classes", classes), tol=float(clf.tol)),
+            certificate=_stated(clf, classes),
             break_ties=bool(getattr(clf, "break_ties", False)),
         )
         complaint = model.complaint()
@@ -264,7 +267,7 @@ class KernelModel:
         """
         missing = ""
         for digits in (None, LIBSVM_DIGITS):
-            rows, vectors = _keys(X, digits), _keys(self.support_vectors, digits)
+            rows, vectors = row_keys(X, digits), row_keys(self.support_vectors, digits)
             found = []
             for label, (where, _) in zip(self.classes.tolist(), self._by_class, strict=True):
                 places: dict[bytes, list[int]] = {}
@@ -385,7 +388,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
     return model
 
 
-def _keys(X: Any, digits: int | None) -> list[bytes]:
+def row_keys(X: Any, digits: int | None = None) -> list[bytes]:
     """For each row of X, bytes that equal rows share, whatever their storage; values may be rounded to some digits."""
     rows = as_csr(X)
     stored = rows.data.astype(np.float64)
@@ -410,8 +413,23 @@ def _all_stored(coef: Floats) -> Any:
     return csr_matrix((coef.ravel(), places, np.arange(0, coef.size + 1, width, dtype=np.int32)), shape=coef.shape)
 
 
-def _kernel_of(clf: Any) -> Kernel:
-    """The kernel with its numbers."""
+def _stated(clf: Any, classes: NDArray[Any]) -> dict[str, Any] | None:
+    """What is known of the proof, and of the weights of classes."""
+    proof, weight = getattr(clf, "certificate_", None), getattr(clf, "class_weight", None)
+    stated = {}
+    if proof is not None:
+        stated = certificate_summary(proof, getattr(proof, "classes", classes), tol=float(clf.tol))
+    if weight is not None and hasattr(clf, "class_weight_"):  # of SVC, as numbers
+        weight = dict(zip(classes.tolist(), np.ravel(clf.class_weight_).tolist(), strict=True))
+    if isinstance(weight, dict):
+        stated["class_weight"] = [[np.asarray(name).item(), float(one)] for name, one in weight.items()]
+    elif weight is not None:
+        stated["class_weight"] = weight
+    return stated or None
+
+
+def kernel_of(clf: Any) -> Kernel:
+    """The kernel of a fitted KernelSVM or SVC, with its numbers."""
     kernel, name = getattr(clf, "kernel_", None), getattr(clf, "kernel", None)
     if isinstance(kernel, Kernel):
         return kernel

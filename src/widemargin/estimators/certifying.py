@@ -1,9 +1,9 @@
-"""A certificate for anybody's weights."""
+"""A certificate for anybody's weights, and for fitted estimators of anybody's."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,10 +12,167 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin.certificate import Certificate, Certificates
 from widemargin.certificate import certify as certify_point
+from widemargin.estimators.certifying_kernels import certify_kernel_machine, is_kernel_machine
 from widemargin.estimators.linear_svm import LinearSVM
+from widemargin.model import MULTINOMIAL, LinearModel
+from widemargin.model_kernel import KernelModel
+from widemargin.problem import strength
 
 
+@overload
 def certify(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    C: float | None = None,
+    tol: float = 1e-6,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Certificate | Certificates: ...
+
+
+@overload
+def certify(
+    X: Any,
+    y: ArrayLike,
+    coef: ArrayLike,
+    intercept: ArrayLike = 0.0,
+    *,
+    C: float = 1.0,
+    loss: str = "hinge",
+    fit_intercept: bool = True,
+    class_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-6,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Certificate | Certificates: ...
+
+
+def certify(*given: Any, **named: Any) -> Certificate | Certificates:  # noqa: D417  # its two forms have parameters
+    """How far a fitted estimator, or any weights, are from the optimum of their problem, with the proof.
+
+    ``certify(estimator, X, y, sample_weight=None)`` judges a fitted classifier by the parameters that it was given:
+
+    - kernel machines, SVC of scikit-learn and of sklearnex, KernelSVM and KernelModel, by
+      ½‖f‖² + Σ cᵢ max(0, 1 − yᵢ(f(xᵢ) + b)) in their kernel's own space, pair by pair of classes. Objective and bound
+      are those of the machine's own α, made feasible, and b; no fit is made. An estimator knows its support vectors by
+      their row numbers: X, y and sample_weight must be those of its training, in the same order. A KernelModel finds
+      its own among the rows.
+    - linear ones, LinearSVM, LogisticRegression, LinearModel, and scikit-learn's LinearSVC, LogisticRegression and
+      SGDClassifier (C = 1/(alpha·n)), by the weights as below, on any rows. LinearSVC's own problem, and that of
+      LogisticRegression(solver="liblinear"), penalises the bias, and here none does.
+
+    ``certify(X, y, coef, intercept=0.0, C=1.0)`` judges any weights by ½‖w‖² + C Σ φ(yᵢ(w·xᵢ + b)). The dual point of
+    the proof comes from a fit of our own to a relative gap of `tol`, so that the gap reported is the weights' distance
+    from the minimum, and at most `tol` more.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        In the first form only. In place of a pipeline or a search give its last step or its best_estimator_.
+    X, y, sample_weight : arrays
+        As in ``LinearSVM.fit``; for a precomputed kernel X is the kernel matrix.
+    coef, intercept : arrays
+        As scikit-learn's linear classifiers have them: of shape (1, n_features) and (1,), or a row per class, each
+        judged as that class against the rest (a multinomial LogisticRegression solves another problem).
+    C, loss, class_weight, n_jobs, verbose
+        As in ``LinearSVM``. For SGDClassifier C = 1 / (alpha · n_samples). An estimator has its own, and only C may be
+        given for one, if it does not say which it was trained with.
+    fit_intercept : bool, default=True
+        Whether the problem has an unpenalised bias. Without one, `intercept` must be 0.
+    tol : float, default=1e-6
+        How sharp the proof must be.
+
+    Returns
+    -------
+    Certificate, or Certificates for several classes, or of their pairs.
+
+    Examples
+    --------
+    How far scikit-learn's SVC is from the optimum, at its own tolerance:
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from widemargin import certify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> proof = certify(SVC(C=10).fit(X, y), X, y)
+    >>> proof.classes
+    ('0 vs 1', '0 vs 2', '1 vs 2')
+    >>> 1e-6 < proof.relative_gap < 1e-2
+    True
+
+    The same of weights, and of an estimator that has some:
+
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> theirs = SGDClassifier(alpha=1 / 150, random_state=0).fit(X, y == 1)
+    >>> certify(X, y == 1, theirs.coef_, theirs.intercept_).relative_gap > 0.1
+    True
+    >>> certify(theirs, X, y == 1).primal == certify(X, y == 1, theirs.coef_, theirs.intercept_).primal
+    True
+
+    """
+    if "estimator" in named or (given and _is_estimator(given[0])):
+        return certify_estimator(*given, **named)
+    return certify_weights(*given, **named)
+
+
+def _is_estimator(one: Any) -> bool:
+    return isinstance(one, LinearModel | KernelModel) or hasattr(one, "predict")
+
+
+def certify_estimator(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    C: float | None = None,
+    tol: float = 1e-6,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Certificate | Certificates:
+    """The first form of :func:`certify`."""
+    if is_kernel_machine(estimator):
+        return certify_kernel_machine(estimator, X, y, sample_weight, C=C, n_jobs=n_jobs)
+    name = type(estimator).__name__
+    model = estimator if isinstance(estimator, LinearModel) else LinearModel.from_estimator(estimator)
+    if model.loss is None or model.loss == MULTINOMIAL:
+        what = "has the multinomial loss" if model.loss else "has a loss or a penalty that is not ours"
+        raise ValueError(f"{name} {what}; certify hinge, logistic or squared losses with the penalty ½‖w‖²")
+    own = _strength(estimator, model, np.shape(X)[0]) if C is None else C
+    if own is None:
+        raise ValueError(f"{name} says no C in front of its loss with the penalty ½‖w‖²; say which with C=")
+    said = model.certificate or {}
+    weight = said.get("class_weight") if estimator is model else getattr(estimator, "class_weight", None)
+    return certify_weights(
+        X,
+        y,
+        model.coef,
+        model.intercept,
+        C=own,
+        loss=model.loss,
+        fit_intercept=bool(said.get("fit_intercept", getattr(estimator, "fit_intercept", model.intercept.any()))),
+        class_weight=dict(weight) if isinstance(weight, list) else weight,
+        sample_weight=sample_weight,
+        tol=tol,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+
+
+def _strength(estimator: Any, model: LinearModel, n: int) -> float | None:
+    """C, where the estimator says it; SGDClassifier writes it as alpha."""
+    from sklearn.linear_model import SGDClassifier
+
+    if isinstance(estimator, SGDClassifier):
+        return strength(lam=estimator.alpha, convention="pegasos", n=n) if estimator.penalty == "l2" else None
+    return model.C
+
+
+def certify_weights(
     X: ArrayLike,
     y: ArrayLike,
     coef: ArrayLike,
@@ -30,40 +187,7 @@ def certify(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Certificate | Certificates:
-    """How far any weights are from the optimum of ½‖w‖² + C Σ φ(yᵢ(w·xᵢ + b)), with the proof.
-
-    The dual point of the proof comes from a fit of our own to a relative gap of `tol`, so that the gap reported is the
-    weights' distance from the minimum, and at most `tol` more.
-
-    Parameters
-    ----------
-    X, y, sample_weight : arrays
-        As in ``LinearSVM.fit``.
-    coef, intercept : arrays
-        As scikit-learn's linear classifiers have them: of shape (1, n_features) and (1,), or a row per class, each
-        judged as that class against the rest (a multinomial LogisticRegression solves another problem).
-    C, loss, class_weight, n_jobs, verbose
-        As in ``LinearSVM``. For SGDClassifier C = 1 / (alpha · n_samples).
-    fit_intercept : bool, default=True
-        Whether the problem has an unpenalised bias. Without one, `intercept` must be 0.
-    tol : float, default=1e-6
-        How sharp the proof must be.
-
-    Returns
-    -------
-    Certificate, or Certificates for several classes.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.linear_model import SGDClassifier
-    >>> from widemargin import certify
-    >>> X, y = load_iris(return_X_y=True)
-    >>> theirs = SGDClassifier(alpha=1 / 150, random_state=0).fit(X, y == 1)
-    >>> certify(X, y == 1, theirs.coef_, theirs.intercept_).relative_gap > 0.1
-    True
-
-    """
+    """The second form of :func:`certify`."""
     reference = LinearSVM(
         C,
         loss=loss,
