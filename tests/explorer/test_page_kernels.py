@@ -136,6 +136,45 @@ def test_marks_and_slacks_of_a_kernel_svm(visit):
     np.testing.assert_allclose(model.decision_function(places), 1, atol=2 * TRACED)
 
 
+def test_no_slack_leads_to_the_edge_of_another_point(visit):
+    """With a large γ most points have no edge of their own: where a slack is drawn, `decision_function` rises along it."""
+    X, y = noisy(120, 2, seed=3)
+    points = "".join(f"{u:.4f},{v:.4f}{'a' if s > 0 else 'b'}" for (u, v), s in zip(X.tolist(), y, strict=True))
+    page = visit(f"#p={points}&m=kernel&C=1&k=rbf,30,2,1,1&v=0,0,6")
+    model = agrees_with_the_kernel_svm(page)
+    read = "one => ['x1', 'y1', 'x2', 'y2'].map((name) => Number(one.getAttribute(name)))"
+    ends = page.eval_on_selector_all(".slacks line:not([display='none'])", f"all => all.map({read})")
+    assert 0 < len(ends) < model.certificate_.violations
+    box = page.locator("#board").bounding_box()
+    scale = min(box["width"], box["height"]) / 6
+    pixels = np.array(ends).reshape(-1, 2, 2)
+    long = np.linalg.norm(pixels[:, 0] - pixels[:, 1], axis=1) > 30
+    places = (pixels[long] - [box["width"] / 2, box["height"] / 2]) / [scale, -scale]
+    own, middle, edge = (model.decision_function(one) for one in (places[:, 0], places.mean(axis=1), places[:, 1]))
+    assert (np.sign(edge) * (middle - own) > -TRACED).all()
+
+
+def test_other_fingers_do_not_take_part_in_a_drag(visit):
+    """A second pointer that moves and leaves while a point is held changes nothing; the first goes on with it."""
+    page = visit()
+    start_from(page, "moons")
+    start = place(page, *state(page)[0][0])
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(start[0] + 20, start[1])
+    for kind in ("pointermove", "pointerup"):
+        page.evaluate(
+            """([kind, x, y]) => document.getElementById("board").dispatchEvent(
+                 new PointerEvent(kind, { pointerId: 99, clientX: x, clientY: y, bubbles: true }))""",
+            [kind, start[0] + 150, start[1] + 150],
+        )
+    page.mouse.move(start[0] + 40, start[1] + 10)
+    page.mouse.up()
+    drawn(page)
+    assert place(page, *state(page)[0][0]) == pytest.approx((start[0] + 40, start[1] + 10), abs=1)
+    agrees_with_the_kernel_svm(page)
+
+
 def test_a_line_that_fails_leads_to_a_kernel(visit):
     """XOR with a hard margin and circles with a soft one: one click, and no point is on the wrong side."""
     page = visit()

@@ -62,8 +62,9 @@ def fit(body: dict[str, Any], overtaken: Callable[[], bool] = lambda: False) -> 
     choice = Choice.read(body)
     answer: dict[str, Any] = {"hulls": {"positive": hull(X, y > 0), "negative": hull(X, y < 0)}}
     if not ((y > 0).any() and (y < 0).any()):
+        boundary = "curve" if MODELS[choice.model].kernelised else "line"
         missing = "each class" if not len(y) else "the orange class" if (y > 0).any() else "the blue class"
-        return answer | {"waiting": f"Add a point of {missing}.", "more": "A line needs two classes to tell apart."}
+        return answer | {"waiting": f"Add a point of {missing}.", "more": f"A {boundary} needs two classes to tell apart."}
     attention = Attention(overtaken)
     try:
         found = _answered(choice, X, y, attention)

@@ -22,7 +22,7 @@ const KINDS = {
   wrong: "on the wrong side",
   inside: "inside the band",
   edge: "on the edge of the band: a support vector",
-  idle: "outside the band: no pull on the line",
+  idle: "outside the band: no pull",
   pulls: "outside the band, and pulls at the line all the same",
   attracts: "outside the band, and draws the line towards itself",
   outside: "outside the band",
@@ -121,7 +121,7 @@ export class Board {
 
   /** The curves on which the score is −1, 0 and 1, and the band between the outer ones. */
   drawCurves(frame, { curve }) {
-    const traced = curve ? this.trace(frame, curve) : [];
+    const traced = curve ? this.trace(frame, curve).lines : [];
     const path = (lines) => lines.map((line) => `M${line.map(([x, y]) => `${round(x)} ${round(y)}`).join("L")}Z`).join("");
     const [low, middle, high] = traced.map(path);
     pool(this.curves, "path", curve ? [[low, "edge"], [high, "edge"], [middle, "separator"]] : [], ([d, look]) => ({ d, class: look }));
@@ -134,10 +134,11 @@ export class Board {
     pool(this.levels, "text", marks, (mark) => mark);
   }
 
-  /** Closed lines in pixels, for each of the levels −1, 0 and 1: those that leave the board are closed outside of it. */
+  /** Closed lines in pixels, for each of the levels −1, 0 and 1: those that leave the board are closed outside of it. With them the
+   * scores on the grid, from two cells outside of the board on. */
   trace(frame, curve) {
     const { width, height } = this, key = [width, height, frame.cx, frame.cy, frame.scale].join();
-    if (this.traced?.curve === curve && this.traced.key === key) return this.traced.lines;
+    if (this.traced?.curve === curve && this.traced.key === key) return this.traced;
     const cell = Math.max(CELL, Math.sqrt((width * height * curve.rows.length) / MOST_TERMS));
     const steps = (size) => Array.from({ length: Math.ceil(size / cell) + 5 }, (_, k) => (k - 2) * cell);
     const [across, down] = [steps(width), steps(height)];
@@ -146,8 +147,8 @@ export class Board {
     for (let i = 0; i < columns; i++) value[i] = value[(rows - 1) * columns + i] = OUTSIDE;
     for (let j = 0; j < rows; j++) value[j * columns] = value[(j + 1) * columns - 1] = OUTSIDE;
     const lines = [-1, 0, 1].map((level) => contours(value, columns, level).map((line) => line.map(([i, j]) => [(i - 2) * cell, (j - 2) * cell])));
-    this.traced = { curve, key, lines };
-    return lines;
+    this.traced = { curve, key, lines, value, columns, cell };
+    return this.traced;
   }
 
   /** Each level written on its curve, as far to the right as there is room. */
@@ -255,14 +256,18 @@ export class Board {
     this.drawStraight(this.slacks, frame, drawn);
   }
 
-  /** From each point inside the band or beyond to the nearest place on its own side's edge. */
+  /** From each point inside the band or beyond to the nearest place on its own side's edge. There is no line if the score falls on
+   * the way: that edge is another point's. */
   curvedSlacks(frame, facts, traced) {
     const isOnBoard = ([x, y]) => x >= 0 && y >= 0 && x <= this.width && y <= this.height;
-    const edges = { 1: traced[2].flat().filter(isOnBoard), [-1]: traced[0].flat().filter(isOnBoard) };
-    return this.store.points.filter((p) => isLate(facts.get(p.id)) && edges[p.s].length).map((p) => {
-      const [x, y] = [frame.x(p.x), frame.y(p.y)];
-      const nearest = edges[p.s].reduce((best, one) => (square(one, x, y) < square(best, x, y) ? one : best));
-      return [[p.x, p.y], frame.world(...nearest), p.s > 0 ? "blue" : "orange"];
+    const edges = { 1: traced.lines[2].flat().filter(isOnBoard), [-1]: traced.lines[0].flat().filter(isOnBoard) };
+    return this.store.points.filter((p) => isLate(facts.get(p.id)) && edges[p.s].length).flatMap((p) => {
+      const [x, y] = [frame.x(p.x), frame.y(p.y)], { margin } = facts.get(p.id);
+      if (!isOnBoard([x, y])) return [];
+      const end = edges[p.s].reduce((best, one) => (square(one, x, y) < square(best, x, y) ? one : best));
+      const isFar = square(end, x, y) > (4 * traced.cell) ** 2;
+      if (isFar && p.s * scoreAt(traced, (x + end[0]) / 2, (y + end[1]) / 2) < margin) return [];
+      return [[[p.x, p.y], frame.world(...end), p.s > 0 ? "blue" : "orange"]];
     });
   }
 
@@ -342,7 +347,7 @@ export class Board {
 
   listen() {
     const { svg, store } = this;
-    let doing = null, spray = null, box = null;
+    let doing = null, held = null, spray = null, box = null; // held: the pointer of the gesture; other fingers do nothing
     const place = (event) => {
       if (!doing || !box) box = svg.getBoundingClientRect(); // once a gesture: asking makes the browser lay out the page
       return this.frame.world(event.clientX - box.left, event.clientY - box.top);
@@ -369,7 +374,8 @@ export class Board {
     svg.addEventListener("pointerdown", (event) => {
       if (event.button > 2 || doing) return;
       event.preventDefault();
-      svg.setPointerCapture(event.pointerId);
+      held = event.pointerId;
+      svg.setPointerCapture(held);
       const id = under(event), tool = this.tool(), at = place(event);
       const s = (event.shiftKey || event.button === 2 ? -1 : 1) * this.label();
       store.begin();
@@ -393,13 +399,14 @@ export class Board {
         if (id !== this.hovered) { this.hovered = id; svg.classList.toggle("over", id !== null); this.choose(); }
         return;
       }
+      if (event.pointerId !== held) return;
       const at = place(event);
       if (doing.what === "drag") this.move(doing.id, ...inside([at[0] + doing.shift[0], at[1] + doing.shift[1]]));
       if (doing.what === "erase") { const id = under(event); if (id !== null) remove(id); }
       if (doing.what === "cloud") doing.at = at;
     });
-    const end = () => {
-      if (!doing) return;
+    const end = (event) => {
+      if (!doing || event.pointerId !== held) return;
       const id = doing.what === "drag" ? doing.id : null;
       doing = null;
       clearInterval(spray);
@@ -494,6 +501,12 @@ export class Board {
 
 const OUTSIDE = -1e9; // below every level: closes the curves that leave the board
 const square = ([u, v], x, y) => (u - x) ** 2 + (v - y) ** 2;
+/** The score at a pixel of the board, interpolated between the nodes of the grid. */
+const scoreAt = ({ value, columns, cell }, x, y) => {
+  const u = x / cell + 2, v = y / cell + 2, i = Math.floor(u), j = Math.floor(v), k = j * columns + i;
+  const along = (at) => value[at] + (u - i) * (value[at + 1] - value[at]);
+  return along(k) + (v - j) * (along(k + columns) - along(k));
+};
 const isNear = (mark, others, reach = 26) => others.some((other) => Math.hypot(mark.x - other.x, mark.y - other.y) < reach);
 const levelText = (x, y, level) => {
   const [text, look] = level > 0 ? ["+1", "blue"] : level < 0 ? ["−1", "orange"] : ["0", ""];

@@ -20,6 +20,7 @@ export class Lifted {
     const group = (name) => make("g", { class: name }, this.svg);
     this.floor = make("polygon", { class: "floor" }, this.svg);
     this.shadow = make("path", { class: "shadow" }, this.svg);
+    this.upright = make("path", { class: "upright" }, this.svg);
     this.axes = group("ticks");
     this.far = { surface: group("surface"), points: group("dots3") };
     this.plane = make("polygon", { class: "cut" }, this.svg);
@@ -39,13 +40,18 @@ export class Lifted {
       this.draw();
     };
     let last = null;
-    this.svg.addEventListener("pointerdown", (event) => { last = event; this.svg.setPointerCapture(event.pointerId); });
+    const isHeld = (event) => last?.pointerId === event.pointerId; // one finger turns it
+    this.svg.addEventListener("pointerdown", (event) => {
+      if (last) return;
+      last = event;
+      this.svg.setPointerCapture(event.pointerId);
+    });
     this.svg.addEventListener("pointermove", (event) => {
-      if (!last) return;
+      if (!isHeld(event)) return;
       turn((event.clientX - last.clientX) * -TURN, (event.clientY - last.clientY) * TURN);
       last = event;
     });
-    for (const name of ["pointerup", "pointercancel"]) this.svg.addEventListener(name, () => { last = null; });
+    for (const name of ["pointerup", "pointercancel", "lostpointercapture"]) this.svg.addEventListener(name, (event) => { if (isHeld(event)) last = null; });
     this.svg.addEventListener("keydown", (event) => {
       const way = KEYS[event.key];
       if (!way) return;
@@ -85,7 +91,7 @@ export class Lifted {
     set(this.svg, { viewBox: `0 0 ${round(width)} ${round(height)}` });
     const { cx, cy, reach, at, bottom, top, stretch } = this.measure(), { form, yaw, pitch } = this;
     const [sin, cos, rise, flat] = [Math.sin(yaw), Math.cos(yaw), Math.sin(pitch), Math.cos(pitch)];
-    const unit = Math.min(width / (2.9 * reach), height / (2 * reach * (TALL * flat + 1.42 * rise) + 0.2 * reach));
+    const unit = Math.min(width / (3.1 * reach), height / (2 * reach * (TALL * flat + 1.42 * rise) + 0.2 * reach));
     const project = ([x, y, z]) => {
       const u = x - cx, v = y - cy, h = (z - (bottom + top) / 2) * stretch, back = u * sin + v * cos;
       return { x: round(width / 2 + unit * (u * cos - v * sin)), y: round(height / 2 - unit * (h * flat + back * rise)), depth: back * flat - h * rise };
@@ -93,7 +99,7 @@ export class Lifted {
     const list = (places) => places.map(project).map(({ x, y }) => `${x},${y}`).join(" ");
     const corners = [[-1, -1], [1, -1], [1, 1], [-1, 1]].map(([i, j]) => [cx + i * reach, cy + j * reach]);
     set(this.floor, { points: list(corners.map(([x, y]) => [x, y, bottom])) });
-    this.drawAxes(project, corners, bottom);
+    this.drawAxes(project, corners, bottom, top);
 
     const score = ([x, y, z]) => z - form.plane(x, y);
     const quads = [];
@@ -132,15 +138,20 @@ export class Lifted {
     set(this.shadow, { d: path(() => bottom) });
   }
 
-  /** The names of the axes, at the middle of the two edges of the floor that are nearest to the eye. */
-  drawAxes(project, corners, bottom) {
+  /** The names of the axes: in the middle of the two edges of the floor that are nearest to the eye, and on top of an upright line
+   * at its leftmost corner. */
+  drawAxes(project, corners, bottom, top) {
     const edges = corners.map(([x, y], k) => {
       const [u, v] = corners[(k + 1) % 4], middle = project([(x + u) / 2, (y + v) / 2, bottom]);
       return { ...middle, name: k % 2 ? "x₂" : "x₁" };
     });
     const nearest = ["x₁", "x₂"].map((name) => edges.filter((edge) => edge.name === name).sort((a, c) => a.depth - c.depth)[0]);
     const middle = project([this.points.reduce((sum, p) => sum + p.x, 0) / this.points.length, 0, bottom]).x;
-    pool(this.axes, "text", nearest, ({ x, y, name }) => ({ x: x + (x < middle ? -10 : 10), y: y + 14, text: name, "text-anchor": "middle" }));
+    const below = nearest.map(({ x, y, name }) => ({ x: x + (x < middle ? -10 : 10), y: y + 14, text: name }));
+    const foot = corners.map(([x, y]) => [x, y, bottom]).sort((a, c) => project(a).x - project(c).x)[0];
+    const [from, to] = [project(foot), project([foot[0], foot[1], top])];
+    set(this.upright, { d: `M${from.x} ${from.y}L${to.x} ${to.y}` });
+    pool(this.axes, "text", [...below, { x: to.x - 9, y: to.y + 5, text: "z" }], (name) => ({ ...name, "text-anchor": "middle" }));
   }
 }
 

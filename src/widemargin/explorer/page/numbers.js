@@ -12,7 +12,7 @@ const FACTS = [
   ["norm", "‖w‖", "length of w in the kernel's feature space"],
   ["gamma", "γ", "the kernel's γ; “scale” is 1 / (2 · variance of all coordinates)"],
   ["b", "b", "bias"],
-  ["width", "width 2/‖w‖", "distance between the dashed lines"],
+  ["width", "width 2/‖w‖", "distance between the dashed lines; with a kernel, in its feature space"],
   ["primal", "primal P", "what is minimised: ½‖w‖² + C Σ loss"],
   ["dual", "dual D", "a proved lower bound on it"],
   ["gap", "gap P − D", "how far from the best it can be at most"],
