@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +25,13 @@ from widemargin.solvers.kernel_refinement import refine
 from widemargin.training import Fit, Keep, OneBlasThread, Record, Watch
 
 Floats = NDArray[np.float64]
+#: Its rows, the rounds in which they came, and how many rows there is room for.
+WorkingSet = tuple[list[int], list[int], int]
 
-#: Rows of the working set: more make fewer rounds, each with more steps of O(block) and a larger matrix to compute.
-BLOCK = 2048
+#: Rows of the largest working set. More make fewer rounds, each with more steps of O(rows) and a larger matrix.
+LARGEST = 8192
+#: Rows of the largest problem that Newton steps on the free rows may follow.
+REFINED = 2048
 #: Rounds between two looks at the clock and at Ctrl-C.
 ROUNDS = 4
 #: Claims that may be refused, or stalls, without the gap falling to half, before rows are computed in float64.
@@ -101,7 +104,7 @@ class _Run:
     ) -> None:
         self.problem, self.began, self.tol = problem, began, tol
         #: Whether Newton steps on the free rows follow a claim.
-        self.refined = refined and problem.n <= BLOCK
+        self.refined = refined and problem.n <= REFINED and tol < ROUGH
         #: The relative gap to claim: below `tol` once a claim of `tol` was refused.
         self.goal = max(tol, ROUGH) if self.refined else tol
         self.flat, self.dual = 0, -math.inf
@@ -117,36 +120,16 @@ class _Run:
         #: The pair of rows of the smallest curvature that earlier solvers met, and it as a share of k(i, i) + k(j, j).
         self.met: tuple[int, int, float] = (-1, -1, math.inf)
 
-    def employ(self, source: Source, threads: int, working_set: Sequence[int] = ()) -> None:
+    def employ(self, source: Source, largest: int, threads: int, working_set: WorkingSet | None) -> None:
         """Gives the solver its rows of the kernel matrix, and the working set of a run that was stopped."""
         single = isinstance(source, _core.KernelRows32)
         kind = _core.KernelSmo32 if single else _core.KernelSmo64
         problem = self.problem
         if self.core is not None:
             self.earlier, self.met = self.iterations, self.worst
-        c = np.array(problem.c)
-        self.core = kind(source, problem.segments, problem.y, c, self.alpha, self.e, BLOCK, threads)
-        if 0 < len(working_set) < problem.n:  # if it has all rows, a new solver's is the same
-            self._recall(working_set, c)
-
-    def _recall(self, working_set: Sequence[int], c: Floats) -> None:
-        """Has a new solver compute the kernel values of a working set, half of which the next round keeps.
-
-        A solver takes the rows that violate most, by turns from those whose αy may rise and those whose αy may fall. So
-        for one round of one tiny step α, e and the solver's costs `c` are such that these rows are taken in this order.
-        """
-        alpha, e, rows = self.alpha.copy(), self.e.copy(), np.array(working_set, dtype=np.intp)
-        least = np.abs(self.problem.diagonal[rows]).max()
-        tiny = 1e-9 / (1.0 + float(least))
-        sides = np.where(np.arange(len(rows)) % 2, -1.0, 1.0)
-        self.alpha[:] = self.e[:] = c[:] = 0.0
-        self.alpha[rows], c[rows] = tiny, 2 * tiny
-        self.e[rows] = sides * 0.1 * np.arange(len(rows), 0, -1) / len(rows)
-        self.e[rows[:2]] = sides[:2]
-        self.core.run(1, math.nan)
-        assert self.core.working_set == [*working_set]
-        self.earlier -= 1
-        self.alpha[:], self.e[:], c[:] = alpha, e, self.problem.c
+        self.core = kind(source, problem.segments, problem.y, problem.c, self.alpha, self.e, largest, threads)
+        if working_set is not None:
+            self.core.working_set = working_set
 
     @property
     def iterations(self) -> int:
@@ -212,10 +195,11 @@ class _Run:
 
     def state(self) -> State:
         """All that the next round depends on."""
+        rows, came, size = self.core.working_set
         return {
             "alpha": self.alpha.copy(),
             "e": self.e.copy(),
-            "working_set": np.array(self.core.working_set, dtype=np.int64),
+            "working_set": (np.array(rows, dtype=np.int64), np.array(came, dtype=np.int64), size),
             "iterations": self.iterations,
             "refused": self.refused,
             "progress": (self.goal, self.flat, self.dual),
@@ -240,6 +224,7 @@ def fit(
     tol: float = 1e-3,
     max_iter: int | None = None,
     memory: float = 1e9,
+    working_memory: float = 1e9,
     threads: int = 1,
     starts: list[Floats] | None = None,
     refined: bool = True,
@@ -249,7 +234,8 @@ def fit(
 ) -> list[KernelFit]:
     """One fit per problem, all of one kernel matrix, trained together so that its rows are shared.
 
-    `memory` is what may be kept of the kernel matrix, in bytes. Where `refined`, problems of at most a block of rows
+    `memory` is what may be kept of the kernel matrix, in bytes; `working_memory` is for the working sets of all problems
+    together, and the only one of the two that the last digits depend on. Where `refined`, problems of at most a block of rows
     end with Newton steps. `watch` and `keep` are those of :func:`widemargin.training.fit`, called after every few
     rounds; `resumed` is a state that was kept. An interrupt ends all of them with what they have.
     """
@@ -257,21 +243,24 @@ def fit(
     ways = [None] * len(problems) if starts is None else starts
     runs = [_Run(problem, start, began, tol, refined=refined) for problem, start in zip(problems, ways, strict=True)]
     single, curvature, interrupted = gram.single, None, False
-    working_sets: list[list[int]] = [[] for _ in runs]
+    working_sets: list[WorkingSet | None] = [None] * len(runs)
     if resumed is not None:
         single = resumed["single"]
         if resumed["curvature"] is not None:
             curvature = NegativeCurvature(**resumed["curvature"])
-        working_sets = [state["working_set"].tolist() for state in resumed["runs"]]
+        sets = [state["working_set"] for state in resumed["runs"]]
+        working_sets = [([*map(int, rows)], [*map(int, came)], int(size)) for rows, came, size in sets]
         for run, state in zip(runs, resumed["runs"], strict=True):
             run.resume(state, semidefinite=curvature is None)
     # Several problems share the whole matrix, where it fits, and have a thread each.
     whole = len(runs) > 1 and gram.n**2 * (4 if single else 8) <= memory
 
     def employ() -> None:
-        source = gram.source(single=single, memory=memory, whole=whole)
-        for run, rows in zip(runs, working_sets, strict=True):
-            run.employ(source, 1 if whole else threads, rows)
+        source, bytes_each = gram.source(single=single, memory=memory, whole=whole), 4 if single else 8
+        room = working_memory / len(runs) / bytes_each  # kernel values of a working set
+        largest = min(LARGEST, 1 << int(math.log2(max(room, 4)) / 2))
+        for run, working_set in zip(runs, working_sets, strict=True):
+            run.employ(source, largest, 1 if whole else threads, working_set)
 
     def state() -> State:
         found = None if curvature is None else vars(curvature)
@@ -298,7 +287,7 @@ def fit(
                             run.doubt()
                     _prove(claims, tol, max_iter, semidefinite=curvature is None)
                 if single and any(run.refused >= PATIENCE and not run.done for run in runs):
-                    single, working_sets = False, [[] for _ in runs]
+                    single, working_sets = False, [None] * len(runs)
                     employ()
                 _tell(active, watch)
                 if keep is not None:

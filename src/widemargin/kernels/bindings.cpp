@@ -112,10 +112,10 @@ template <class T>
 class Solver {
    public:
     Solver(nb::handle source, const std::vector<SegmentTuple>& segments, Array<const double> y, Array<const double> c,
-           Array<double> alpha, Array<double> e, Index block, int threads)
+           Array<double> alpha, Array<double> e, Index largest, int threads)
         : borrowed(nb::make_tuple(source, y, c, alpha, e)), n(static_cast<Index>(y.size())),
           smo(*nb::cast<Source<T>&>(source).rows, checked(segments, nb::cast<Source<T>&>(source).rows->size()), y.data(), c.data(),
-              alpha.data(), e.data(), n, options(block, threads)) {
+              alpha.data(), e.data(), n, options(largest, threads)) {
         need(c.size(), n, "c");
         need(alpha.size(), n, "alpha");
         need(e.size(), n, "e");
@@ -135,11 +135,14 @@ class Solver {
     }
     // Rounds so far, primal, dual, violation, and whether nothing more can be done.
     auto status() const { return std::make_tuple(rounds_taken, seen.primal, seen.dual, seen.violation, smo.stalled); }
-    std::vector<Index> working_set() const { return smo.working_set; }
-    void set_working_set(std::vector<Index> rows) {
+    // The rows of the working set, the rounds in which they came, and how many rows there is room for.
+    auto working_set() const { return std::make_tuple(smo.working_set, smo.came, smo.size); }
+    void set_working_set(std::tuple<std::vector<Index>, std::vector<Index>, Index> given) {
+        auto& [rows, came, size] = given;
+        need(came.size(), static_cast<Index>(rows.size()), "the rounds in which rows came");
         for (const Index i : rows)
             if (i < 0 || i >= n) throw std::out_of_range("a row of the working set does not exist");
-        smo.working_set = std::move(rows);
+        smo.go_on(std::move(rows), std::move(came), size);
     }
     std::int64_t steps() const { return smo.steps; }
     auto worst() const { return std::make_tuple(smo.worst.i, smo.worst.j, smo.worst.share); }
@@ -152,10 +155,10 @@ class Solver {
 
     void advance(Index rounds, double tol) { rounds_taken += smo.run(rounds, tol, seen); }
 
-    static KernelSmoOptions options(Index block, int threads) {
-        if (block < 2) throw std::invalid_argument("a block has at least two rows");
+    static KernelSmoOptions options(Index largest, int threads) {
+        if (largest < 2) throw std::invalid_argument("a working set has at least two rows");
         KernelSmoOptions result;
-        result.block = block, result.threads = threads;
+        result.largest = largest, result.threads = threads;
         return result;
     }
     static std::vector<Segment> checked(const std::vector<SegmentTuple>& segments, Index size) {
@@ -181,7 +184,7 @@ void bind_precision(nb::module_& m, const char* source, const char* solver) {
     nb::class_<Solver<T>>(m, solver)
         .def(nb::init<nb::handle, const std::vector<SegmentTuple>&, Array<const double>, Array<const double>, Array<double>,
                       Array<double>, Index, int>(),
-             "source"_a, "segments"_a, "y"_a, "c"_a, nb::arg("alpha").noconvert(), nb::arg("e").noconvert(), "block"_a, "threads"_a)
+             "source"_a, "segments"_a, "y"_a, "c"_a, nb::arg("alpha").noconvert(), nb::arg("e").noconvert(), "largest"_a, "threads"_a)
         .def("run", &Solver<T>::run, "rounds"_a, "tol"_a)
         .def_prop_ro("status", &Solver<T>::status)
         .def_static("run_all", &Solver<T>::run_all, "all"_a, "rounds"_a, "tol"_a, "threads"_a)

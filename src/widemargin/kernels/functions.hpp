@@ -114,21 +114,22 @@ template <class T>
     }
 }
 
-// out[r][c − begin] = k(a, b) for `count` ≤ kGroup rows `index` of A and the rows begin … end of B.
-template <class T>
-void values_of_group(const Function& f, const Points<T>& A, const Index* index, Index count, const Points<T>& B, Index begin,
-                     Index end, T* const* out, Scratch<T>& scratch) {
+// Calls use(from, to, values) for one chunk of the columns begin … end after another, with values[r·kChunk + c − from] =
+// k(a, b) of the rows of one group and the rows c of a stretch that ends with `end` and begins with `begin`.
+template <class T, class Use>
+void values_of_group(const Function& f, const Groups<T>& groups, Index group, const Stretch<T>& stretch, Index begin, Index end,
+                     Scratch<T>& scratch, Use&& use) {
+    groups.enter(group, scratch);
     with_combine(f.shape, [&]<class Combine>(Combine) {
-        constexpr Index chunk = 256;  // columns: sums of a group stay in the first levels of cache until they are finished
-        for (Index from = begin; from < end; from += chunk) {
-            const Index to = std::min(end, from + chunk);
-            T* here[kGroup];
-            for (Index r = 0; r < count; ++r) here[r] = out[r] + from - begin;
-            sums_of_group<Combine>(A, index, count, B, from, to, here, scratch);
-            for (Index r = 0; r < count; ++r)
-                finish(f, here[r], to - from, A.self[static_cast<std::size_t>(index[r])], B.self.data() + from, Combine::weight);
+        for (Index from = begin; from < end; from += kChunk) {
+            const Index to = std::min(end, from + kChunk);
+            sums_of_group<Combine>(groups, group, stretch, from, to, scratch);
+            for (Index r = 0; r < groups.rows(group); ++r)
+                finish(f, scratch.sums.data() + r * kChunk, to - from, groups.self(group, r), stretch.rows().self.data() + from, Combine::weight);
+            use(from, to, static_cast<const T*>(scratch.sums.data()));
         }
     });
+    groups.leave(group, scratch);
 }
 
 // k(x, x) of the row whose own number is given.

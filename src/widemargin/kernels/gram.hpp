@@ -8,58 +8,72 @@
 
 namespace widemargin::kernels {
 
-inline constexpr Index kColumnsInPiece = 2048;  // of the kernel matrix; enough work to be worth handing to a thread
-
 // out[r][c] = k(row index[r] of A, row c of B) for `count` rows and all c.
 template <class T>
 void rows_of_matrix(const Function& f, const Points<T>& A, const Index* index, Index count, const Points<T>& B, T* const* out,
                     int threads) {
-    const Index groups = (count + kGroup - 1) / kGroup, stretches = (B.n + kColumnsInPiece - 1) / kColumnsInPiece;
-    run_pieces(static_cast<int>(groups * stretches), threads, [&](int piece) {
-        const Index first = piece / stretches * kGroup, begin = piece % stretches * kColumnsInPiece;
-        T* here[kGroup];
-        const Index rows = std::min(kGroup, count - first);
-        for (Index r = 0; r < rows; ++r) here[r] = out[first + r] + begin;
+    if (!count) return;
+    const Groups<T> groups(A, index, count);
+    const Index length = Stretch<T>::length(B);
+    run_pieces(static_cast<int>((B.n + length - 1) / length), threads, [&](int piece) {
+        const Index begin = piece * length, end = std::min(B.n, begin + length);
         thread_local Scratch<T> scratch;
-        values_of_group(f, A, index + first, rows, B, begin, std::min(B.n, begin + kColumnsInPiece), here, scratch);
+        const Stretch<T> stretch(B, begin, end, scratch);
+        for (Index group = 0; group < groups.size(); ++group)
+            values_of_group(f, groups, group, stretch, begin, end, scratch, [&](Index from, Index to, const T* values) {
+                for (Index r = 0; r < groups.rows(group); ++r) std::copy_n(values + r * kChunk, to - from, out[group * kGroup + r] + from);
+            });
     });
+}
+
+// to[k] += Σ by[r] rows[r·kChunk + k] in double precision, over `count` rows and k < width.
+template <class T>
+void add_rows(const T* rows, const double* by, Index count, double* to, Index width) {
+    Index r = 0;
+    for (; r + 4 <= count; r += 4) {
+        const T *const k0 = rows + r * kChunk, *const k1 = k0 + kChunk, *const k2 = k1 + kChunk, *const k3 = k2 + kChunk;
+        const double d0 = by[r], d1 = by[r + 1], d2 = by[r + 2], d3 = by[r + 3];
+#pragma omp simd
+        for (Index k = 0; k < width; ++k)
+            to[k] += (d0 * static_cast<double>(k0[k]) + d1 * static_cast<double>(k1[k])) +
+                     (d2 * static_cast<double>(k2[k]) + d3 * static_cast<double>(k3[k]));
+    }
+    for (; r < count; ++r) {
+        const T* const row = rows + r * kChunk;
+        const double some = by[r];
+#pragma omp simd
+        for (Index k = 0; k < width; ++k) to[k] += some * static_cast<double>(row[k]);
+    }
 }
 
 // out[c·columns + v] = Σ over the rows j of B: k(row c of X, b_j) · coef[j·columns + v], all in double precision.
 template <class Rows>
 void scores(const Function& f, const Rows& x, const double* shift, bool sparse, const Points<double>& B, const double* coef,
             Index columns, double* out, int threads) {
-    constexpr Index stretch = 512;  // rows of X that are read and scored at a time
-    const Index pieces = (x.n + stretch - 1) / stretch;
-    run_pieces(static_cast<int>(pieces), threads, [&](int piece) {
-        const Index begin = piece * stretch, end = std::min(x.n, begin + stretch), size = end - begin;
+    const Index length = Stretch<double>::length(B);
+    std::fill_n(out, x.n * columns, 0.0);
+    if (!B.n) return;
+    std::vector<Index> all(static_cast<std::size_t>(B.n));
+    std::iota(all.begin(), all.end(), Index{0});
+    const Groups<double> groups(B, all.data(), B.n);
+    run_pieces(static_cast<int>((x.n + length - 1) / length), threads, [&](int piece) {
+        const Index begin = piece * length, end = std::min(x.n, begin + length);
         const Points<double> here = points_of<double>(f, x, nullptr, begin, end, shift, sparse);
-        double* const sum = out + begin * columns;
-        std::fill_n(sum, size * columns, 0.0);
         thread_local Scratch<double> scratch;
-        thread_local Buffer<double> values;
-        values.resize(static_cast<std::size_t>(kGroup * stretch));
-        std::array<Index, kGroup> index;
-        std::array<double*, kGroup> rows;
-        for (Index k = 0; k < kGroup; ++k) rows[static_cast<std::size_t>(k)] = values.data() + k * stretch;
-        for (Index first = 0; first < B.n; first += kGroup) {
-            const Index count = std::min(kGroup, B.n - first);
-            for (Index k = 0; k < count; ++k) index[static_cast<std::size_t>(k)] = first + k;
-            values_of_group(f, B, index.data(), count, here, 0, size, rows.data(), scratch);
-            if (columns == 1) {
-                for (Index r = 0; r < count; ++r) {
-                    const double a = coef[first + r], *const k = rows[static_cast<std::size_t>(r)];
-#pragma omp simd
-                    for (Index c = 0; c < size; ++c) sum[c] += a * k[c];
-                }
-            } else {
-                for (Index c = 0; c < size; ++c)
+        const Stretch<double> stretch(here, 0, here.n, scratch);
+        for (Index group = 0; group < groups.size(); ++group) {
+            const Index count = groups.rows(group);
+            const double* const by = coef + group * kGroup * columns;
+            values_of_group(f, groups, group, stretch, 0, here.n, scratch, [&](Index from, Index to, const double* values) {
+                double* const sum = out + (begin + from) * columns;
+                if (columns == 1) return add_rows(values, by, count, sum, to - from);
+                for (Index c = 0; c < to - from; ++c)
                     for (Index r = 0; r < count; ++r) {
-                        const double k = rows[static_cast<std::size_t>(r)][c], *const a = coef + (first + r) * columns;
+                        const double k = values[r * kChunk + c], *const a = by + r * columns;
 #pragma omp simd
                         for (Index v = 0; v < columns; ++v) sum[c * columns + v] += k * a[v];
                     }
-            }
+            });
         }
     });
 }

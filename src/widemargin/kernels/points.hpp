@@ -6,9 +6,10 @@
 //   harmonic mean     combine = 4ab/(a + b), a and b at least 0          chi2: Σ (a − b)²/(a + b) = Σa + Σb − s
 // combine(0, b) = 0 in all of them, so that sparse rows need their non-zeros only.
 //
-// Dense rows are packed in panels of two vectors: the elements of one column lie side by side, and a register tile of
-// kRowsInTile × panel sums is kept while the columns go by. Sparse rows meet a group of kGroup rows that was written out
-// with its lanes side by side: a non-zero costs one multiplication of a vector, whatever the other rows hold.
+// Dense rows are packed, a stretch of them at a time, in panels of two vectors, in which the elements of one column lie
+// side by side. A group of kGroup rows meets them in tiles: kRowsInTile × panel sums are kept in registers while kDepth
+// columns go by. Sparse rows meet a group that is written out with its rows side by side: a non-zero costs one
+// multiplication of a vector.
 // Every sum runs over the columns in ascending order, alone in its lane: its bits do not depend on what else is computed.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -28,8 +30,16 @@
 
 namespace widemargin::kernels {
 
+// As many sums as the registers hold: 16 of 64 bytes, or 8 of 32.
+#ifdef __AVX512F__
+inline constexpr std::size_t kVectorBytes = 64;
+inline constexpr Index kRowsInTile = 8;
+#else
 inline constexpr std::size_t kVectorBytes = 32;
-inline constexpr Index kGroup = 32;  // rows; kernel values of one group of rows are computed together
+inline constexpr Index kRowsInTile = 4;
+#endif
+inline constexpr Index kGroup = 32;    // rows; kernel values of one group of rows are computed together
+inline constexpr Index kChunk = 128;   // columns of the kernel matrix; a group's sums with them stay in the first level of cache
 
 template <class T>
 struct VectorOf {
@@ -41,6 +51,10 @@ template <class T>
 inline constexpr Index kLanes = static_cast<Index>(kVectorBytes / sizeof(T));
 template <class T>
 inline constexpr Index kPanel = 2 * kLanes<T>;  // rows of a panel
+
+// Columns of the rows: a group's and a panel's part for so many stay in the first level of cache, too.
+template <class T>
+inline constexpr Index kDepth = static_cast<Index>(256 / sizeof(T));
 
 template <class T>
 struct Aligned {
@@ -83,15 +97,15 @@ struct HarmonicMean {
 // Scratch memory of one thread.
 template <class T>
 struct Scratch {
-    Buffer<T> tiles;      // a group of dense rows, kRowsInTile of them side by side
-    Buffer<T> scattered;  // a group of sparse rows written out, its lanes side by side; 0 between two uses
+    Buffer<T> sums = Buffer<T>(static_cast<std::size_t>(kGroup * kChunk));  // of a group with a chunk, a row of them after another
+    Buffer<T> scattered;  // a group of sparse rows written out, its rows side by side; 0 between two uses
+    Buffer<T> packed;     // panels of dense rows
 };
 
 template <class T>
 class Points;
-template <class Combine, class T>
-void sums_of_group(const Points<T>& A, const Index* index, Index count, const Points<T>& B, Index begin, Index end,
-                   T* const* out, Scratch<T>& scratch);
+template <class T>
+class Stretch;
 
 // Rows of X, less a shift that kernels of differences do not see, in precision T.
 template <class T>
@@ -99,10 +113,9 @@ class Points {
    public:
     Index n = 0, d = 0;
     bool sparse = false;
-    Buffer<T> packed;                   // dense: panels × d × kPanel
+    Buffer<T> values;                   // dense: n × d; sparse: those that are not 0
     std::vector<Index> starts;          // sparse: of each row
     std::vector<std::int32_t> columns;  // sparse
-    Buffer<T> values;                   // sparse
     Buffer<T> self;                     // of each row, the number that its kernel asks for: Σ combine(a, a)/weight
 
     // Rows `index[begin … end)` of X, or begin … end if there is no index.
@@ -122,12 +135,13 @@ class Points {
             }
             return;
         }
-        packed.assign(static_cast<std::size_t>(panels() * d * kPanel<T>), T(0));
+        values.resize(static_cast<std::size_t>(n * d));
         for (Index i = 0; i < n; ++i) {
-            T* const to = packed.data() + i / kPanel<T> * d * kPanel<T> + i % kPanel<T>;
-            if (shift)
-                for (Index j = 0; j < d; ++j) to[j * kPanel<T>] = static_cast<T>(-shift[j]);
-            rows.each(row(i), [&](Index j, double x) { to[j * kPanel<T>] = static_cast<T>(x - (shift ? shift[j] : 0.0)); });
+            T* __restrict const to = values.data() + i * d;
+            if constexpr (requires { rows.starts; })  // most columns are not visited
+                for (Index j = 0; j < d; ++j) to[j] = shift ? static_cast<T>(-shift[j]) : T(0);
+            if (shift) rows.each(row(i), [&](Index j, double x) { to[j] = static_cast<T>(x - shift[j]); });
+            else rows.each(row(i), [&](Index j, double x) { to[j] = static_cast<T>(x); });
         }
     }
 
@@ -135,17 +149,14 @@ class Points {
     template <class Combine>
     void measure() {
         self.resize(static_cast<std::size_t>(n));
-        Buffer<T> sums(static_cast<std::size_t>(kGroup * kGroup));
         Scratch<T> scratch;
-        std::array<Index, kGroup> index;
-        std::array<T*, kGroup> out;
-        for (Index k = 0; k < kGroup; ++k) out[static_cast<std::size_t>(k)] = sums.data() + k * kGroup;
-        for (Index begin = 0; begin < n; begin += kGroup) {
-            const Index count = std::min(kGroup, n - begin);
-            for (Index k = 0; k < count; ++k) index[static_cast<std::size_t>(k)] = begin + k;
-            sums_of_group<Combine>(*this, index.data(), count, *this, begin, begin + count, out.data(), scratch);
-            for (Index k = 0; k < count; ++k)
-                self[static_cast<std::size_t>(begin + k)] = sums[static_cast<std::size_t>(k * kGroup + k)] * T(Combine::weight) / 2;
+        for (Index begin = 0; begin < n; begin += kChunk) {
+            const Stretch<T> stretch(*this, begin, std::min(n, begin + kChunk), scratch);
+            for (Index i = begin; i < std::min(n, begin + kChunk); i += sparse ? 1 : kPanel<T>) {
+                const auto sums = stretch.template squares<Combine>(i);
+                for (Index k = 0; k < (sparse ? 1 : std::min(kPanel<T>, n - i)); ++k)
+                    self[static_cast<std::size_t>(i + k)] = sums[static_cast<std::size_t>(k)] * T(Combine::weight) / 2;
+            }
         }
     }
 
@@ -165,33 +176,66 @@ class Points {
             }
             return some;
         }
-        some.packed.assign(static_cast<std::size_t>(some.panels() * d * kPanel<T>), T(0));
-        for (Index i = 0; i < count; ++i) {
-            const T* const from = packed.data() + index[i] / kPanel<T> * d * kPanel<T> + index[i] % kPanel<T>;
-            T* const to = some.packed.data() + i / kPanel<T> * d * kPanel<T> + i % kPanel<T>;
-            for (Index j = 0; j < d; ++j) to[j * kPanel<T>] = from[j * kPanel<T>];
-        }
+        some.values.resize(static_cast<std::size_t>(count * d));
+        for (Index i = 0; i < count; ++i) std::copy_n(values.data() + index[i] * d, d, some.values.data() + i * d);
         return some;
     }
 
     // Multiplications that a kernel value takes.
     double effort() const { return sparse ? static_cast<double>(columns.size()) / static_cast<double>(std::max<Index>(n, 1)) : static_cast<double>(d); }
 
-    Index panels() const { return (n + kPanel<T> - 1) / kPanel<T>; }
     std::size_t bytes() const {
-        return sizeof(T) * (packed.size() + values.size() + self.size()) + sizeof(Index) * starts.size() + 4 * columns.size();
+        return sizeof(T) * (values.size() + self.size()) + sizeof(Index) * starts.size() + 4 * columns.size();
     }
 };
 
-inline constexpr Index kRowsInTile = 4;
+// Some rows of A in groups of kGroup, laid out to meet other rows.
+template <class T>
+class Groups {
+   public:
+    Groups(const Points<T>& A, const Index* index, Index count) : A(A), index(index), count(count) {
+        if (A.sparse) return;
+        tiles.resize(static_cast<std::size_t>(size() * kGroup * A.d));
+        for (Index r = 0; r < size() * kGroup; ++r) {
+            const Index row = index[std::min(r, count - 1)];  // the last group is filled up with its last row
+            const T* const from = A.values.data() + row * A.d;
+            T* const to = tiles.data() + r / kRowsInTile * A.d * kRowsInTile + r % kRowsInTile;
+            for (Index j = 0; j < A.d; ++j) to[j * kRowsInTile] = from[j];
+        }
+    }
+    Index size() const { return (count + kGroup - 1) / kGroup; }
+    Index rows(Index group) const { return std::min(kGroup, count - group * kGroup); }
+    T self(Index group, Index r) const { return A.self[static_cast<std::size_t>(index[group * kGroup + r])]; }
+    Index columns() const { return A.d; }
 
-// The first `count` lanes.
-template <class V, class T>
-[[gnu::always_inline]] inline void store(const V& vector, T* to, Index count) {
-    if (count >= kLanes<T>) std::memcpy(to, &vector, sizeof vector);
-    else
-        for (Index l = 0; l < count; ++l) to[l] = vector[l];
-}
+    // kRowsInTile rows of a group: their elements of one column lie side by side.
+    const T* tile(Index group, Index r) const { return tiles.data() + (group * kGroup + r) * A.d; }
+
+    // Writes a group of sparse rows out, element j of row r at j·kGroup + r, and wipes it out again.
+    void enter(Index group, Scratch<T>& scratch) const {
+        if (!A.sparse) return;
+        scratch.scattered.resize(static_cast<std::size_t>(A.d * kGroup), T(0));
+        each(group, [&](std::size_t at, T value) { scratch.scattered[at] = value; });
+    }
+    void leave(Index group, Scratch<T>& scratch) const {
+        if (A.sparse) each(group, [&](std::size_t at, T) { scratch.scattered[at] = 0; });
+    }
+
+   private:
+    const Points<T>& A;
+    const Index* index;
+    Index count;
+    Buffer<T> tiles;
+
+    template <class Work>
+    void each(Index group, Work&& work) const {
+        for (Index r = 0; r < rows(group); ++r) {
+            const auto row = static_cast<std::size_t>(index[group * kGroup + r]);
+            for (auto k = static_cast<std::size_t>(A.starts[row]); k < static_cast<std::size_t>(A.starts[row + 1]); ++k)
+                work(static_cast<std::size_t>(A.columns[k] * kGroup + r), A.values[k]);
+        }
+    }
+};
 
 // Lane c of vector r and lane r of vector c change places: blocks off the diagonal do, of 1, 2, 4 … lanes.
 template <class T, Index size = 1>
@@ -211,11 +255,77 @@ template <class T, Index size = 1>
     }
 }
 
-// s of kRowsInTile rows, whose elements of one column lie side by side in `a`, with the rows of one panel.
+// The rows begin … end of B, packed if they are dense. Of all its stretches a thread holds one at a time.
+template <class T>
+class Stretch {
+   public:
+    Stretch(const Points<T>& B, Index begin, Index end, Scratch<T>& scratch) : B(B), begin(begin), packed(scratch.packed) {
+        if (B.sparse) return;
+        const Index d = B.d, panels = (end - begin + kPanel<T> - 1) / kPanel<T>;
+        packed.resize(static_cast<std::size_t>(panels * d * kPanel<T>));
+        for (Index panel = 0; panel < panels; ++panel) {
+            T* const to = packed.data() + panel * d * kPanel<T>;
+            const Index first = begin + panel * kPanel<T>;
+            for (Index l = 0; l < kPanel<T>; l += kLanes<T>) pack(first + l, end, to + l);
+        }
+    }
+    const Points<T>& rows() const { return B; }
+    const T* panel(Index row) const { return packed.data() + (row - begin) * B.d; }
+
+    // Σ combine(b, b) of a sparse row, or of the rows of a panel, in the order of all other sums.
+    template <class Combine>
+    std::array<T, static_cast<std::size_t>(kPanel<T>)> squares(Index row) const {
+        Vector<T> sum[2] = {};
+        if (B.sparse)
+            for (Index k = B.starts[static_cast<std::size_t>(row)]; k < B.starts[static_cast<std::size_t>(row) + 1]; ++k) {
+                const Vector<T> x = Vector<T>{} + B.values[static_cast<std::size_t>(k)];
+                sum[0] = Combine::add(sum[0], x, x);
+            }
+        else
+            for (Index j = 0; j < B.d; ++j) {
+                const auto* const b = reinterpret_cast<const Vector<T>*>(panel(row) + j * kPanel<T>);
+                for (int v = 0; v < 2; ++v) sum[v] = Combine::add(sum[v], b[v], b[v]);
+            }
+        std::array<T, static_cast<std::size_t>(kPanel<T>)> sums;
+        std::memcpy(sums.data(), sum, sizeof sum);
+        return sums;
+    }
+
+    // So many rows that their panels stay in the second level of cache.
+    static Index length(const Points<T>& B) {
+        constexpr Index bytes = 1 << 18;
+        return std::clamp<Index>(bytes / (static_cast<Index>(sizeof(T)) * std::max<Index>(B.d, 1)) / kChunk, 1, 8) * kChunk;
+    }
+
+   private:
+    const Points<T>& B;
+    Index begin;
+    Buffer<T>& packed;
+
+    // Rows `first` … first + kLanes of B, those from `end` on being 0, to one vector of a panel.
+    void pack(Index first, Index end, T* to) const {
+        constexpr Index lanes = kLanes<T>;
+        const Index d = B.d, rows = std::clamp<Index>(end - first, 0, lanes);
+        const T* const from = B.values.data() + first * d;
+        Index j = 0;
+        if (rows == lanes)
+            for (; j + lanes <= d; j += lanes) {
+                Vector<T> block[lanes];
+                for (Index l = 0; l < lanes; ++l) std::memcpy(&block[l], from + l * d + j, sizeof(Vector<T>));
+                transpose<T>(block);
+                for (Index l = 0; l < lanes; ++l) std::memcpy(to + (j + l) * kPanel<T>, &block[l], sizeof(Vector<T>));
+            }
+        for (; j < d; ++j)
+            for (Index l = 0; l < lanes; ++l) to[j * kPanel<T> + l] = l < rows ? from[l * d + j] : T(0);
+    }
+};
+
+// sums[r·kChunk …] += those of kRowsInTile rows with one panel over `depth` columns.
 template <class Combine, class T>
-[[gnu::always_inline]] inline void tile(const T* a, const T* panel, Index d, Vector<T> (&sum)[kRowsInTile][2]) {
-    for (auto& row : sum) row[0] = row[1] = Vector<T>{};
-    for (Index j = 0; j < d; ++j) {
+[[gnu::always_inline]] inline void add_tile(const T* a, const T* panel, Index depth, T* sums) {
+    Vector<T> sum[kRowsInTile][2];
+    for (Index r = 0; r < kRowsInTile; ++r) std::memcpy(sum[r], sums + r * kChunk, sizeof sum[r]);
+    for (Index j = 0; j < depth; ++j) {
         const auto* const b = reinterpret_cast<const Vector<T>*>(panel + j * kPanel<T>);
         for (Index r = 0; r < kRowsInTile; ++r) {
             const Vector<T> x = Vector<T>{} + a[j * kRowsInTile + r];
@@ -223,63 +333,48 @@ template <class Combine, class T>
             sum[r][1] = Combine::add(sum[r][1], x, b[1]);
         }
     }
+    for (Index r = 0; r < kRowsInTile; ++r) std::memcpy(sums + r * kChunk, sum[r], sizeof sum[r]);
 }
 
-// out[r][c − begin] = Σ combine(a, b) for `count` ≤ kGroup rows `index` of A and the rows begin … end of B.
-// Where rows are dense, begin is a multiple of kPanel.
+// scratch.sums[r·kChunk + c − begin] = Σ combine(a, b) for the rows of a group that was entered and the rows
+// begin … end ≤ begin + kChunk of a stretch, begin being whole panels from its own.
 template <class Combine, class T>
-void sums_of_group(const Points<T>& A, const Index* index, Index count, const Points<T>& B, Index begin, Index end,
-                   T* const* out, Scratch<T>& scratch) {
-    const Index d = A.d;
+void sums_of_group(const Groups<T>& groups, Index group, const Stretch<T>& stretch, Index begin, Index end, Scratch<T>& scratch) {
+    const Points<T>& B = stretch.rows();
+    T* const sums = scratch.sums.data();
+    const Index count = groups.rows(group), d = groups.columns();
     if (B.sparse) {
-        Buffer<T>& room = scratch.scattered;  // room[j·kGroup + r] is element j of row r of the group
-        room.resize(static_cast<std::size_t>(d * kGroup), T(0));
-        for (Index r = 0; r < count; ++r)
-            for (Index k = A.starts[static_cast<std::size_t>(index[r])]; k < A.starts[static_cast<std::size_t>(index[r]) + 1]; ++k)
-                room[static_cast<std::size_t>(A.columns[static_cast<std::size_t>(k)] * kGroup + r)] = A.values[static_cast<std::size_t>(k)];
         constexpr Index vectors = kGroup / kLanes<T>, lanes = kLanes<T>;
         const Index* const starts = B.starts.data();
         const std::int32_t* const columns = B.columns.data();
-        const T *const values = B.values.data(), *const group = room.data();
-        Vector<T> sums[vectors][lanes];  // of the last `lanes` rows of B, each with the whole group
+        const T *const values = B.values.data(), *const written = scratch.scattered.data();
+        Vector<T> block[vectors][lanes];  // of the last `lanes` rows of B, each with the whole group
         for (Index c = begin; c < end; c += lanes) {
             const Index width = std::min(lanes, end - c);
             for (Index l = 0; l < width; ++l) {
                 Vector<T> sum[vectors] = {};
                 const Index last = starts[c + l + 1];
                 for (Index k = starts[c + l]; k < last; ++k) {
-                    const auto* const a = reinterpret_cast<const Vector<T>*>(group + columns[k] * kGroup);
+                    const auto* const a = reinterpret_cast<const Vector<T>*>(written + columns[k] * kGroup);
                     const Vector<T> x = Vector<T>{} + values[k];
                     for (Index v = 0; v < vectors; ++v) sum[v] = Combine::add(sum[v], x, a[v]);
                 }
-                for (Index v = 0; v < vectors; ++v) sums[v][l] = sum[v];
+                for (Index v = 0; v < vectors; ++v) block[v][l] = sum[v];
             }
             for (Index v = 0; v * lanes < count; ++v) {
-                transpose<T>(sums[v]);
-                for (Index r = 0; r < std::min(lanes, count - v * lanes); ++r) store(sums[v][r], out[v * lanes + r] + c - begin, width);
+                transpose<T>(block[v]);
+                for (Index r = 0; r < lanes; ++r) std::memcpy(sums + (v * lanes + r) * kChunk + c - begin, &block[v][r], sizeof(Vector<T>));
             }
         }
-        for (Index r = 0; r < count; ++r)
-            for (Index k = A.starts[static_cast<std::size_t>(index[r])]; k < A.starts[static_cast<std::size_t>(index[r]) + 1]; ++k)
-                room[static_cast<std::size_t>(A.columns[static_cast<std::size_t>(k)] * kGroup + r)] = 0;
         return;
     }
-    Buffer<T>& room = scratch.tiles;
-    room.assign(static_cast<std::size_t>(d * kGroup), T(0));
-    for (Index r = 0; r < count; ++r) {
-        const T* const from = A.packed.data() + index[r] / kPanel<T> * d * kPanel<T> + index[r] % kPanel<T>;
-        T* const to = room.data() + r / kRowsInTile * d * kRowsInTile + r % kRowsInTile;
-        for (Index j = 0; j < d; ++j) to[j * kRowsInTile] = from[j * kPanel<T>];
-    }
-    for (Index c = begin; c < end; c += kPanel<T>) {
-        const T* const panel = B.packed.data() + c * d;
-        for (Index r = 0; r < count; r += kRowsInTile) {
-            Vector<T> sum[kRowsInTile][2];
-            tile<Combine>(room.data() + r * d, panel, d, sum);
-            for (Index k = 0; k < std::min(kRowsInTile, count - r); ++k)
-                for (Index v = 0; v < 2 && c + v * kLanes<T> < end; ++v)
-                    store(sum[k][v], out[r + k] + c - begin + v * kLanes<T>, end - c - v * kLanes<T>);
-        }
+    for (Index r = 0; r < kGroup; ++r) std::fill_n(sums + r * kChunk, kChunk, T(0));
+    for (Index from = 0; from < d; from += kDepth<T>) {
+        const Index depth = std::min(kDepth<T>, d - from);
+        for (Index c = begin; c < end; c += kPanel<T>)
+            for (Index r = 0; r < count; r += kRowsInTile)
+                add_tile<Combine>(groups.tile(group, r) + from * kRowsInTile, stretch.panel(c) + from * kPanel<T>, depth,
+                                  sums + r * kChunk + c - begin);
     }
 }
 

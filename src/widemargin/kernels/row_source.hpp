@@ -39,8 +39,8 @@ class RowSource {
    public:
     virtual ~RowSource() = default;
     virtual Index size() const = 0;  // rows and columns of the kernel matrix
-    // out[r·stride + c] = K[rows[r], columns[c]].
-    virtual void block(const Index* rows, Index count, const Index* columns, Index width, T* out, Index stride, int threads) = 0;
+    // Rows and columns `fresh` of the kernel matrix of these rows, with `width` numbers from one row of it to the next.
+    virtual void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) = 0;
     // e[local] −= Σ by[r] K[rows[r], source] over the columns of these segments, in double precision.
     virtual void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) = 0;
     virtual std::int64_t computed() const { return 0; }  // rows computed so far
@@ -74,19 +74,58 @@ void subtract(const T* const* rows, const double* by, Index count, double* to, I
     }
 }
 
+// Writes some rows of a symmetric matrix, and the same numbers as its columns.
+template <class T>
+class Mirror {
+   public:
+    Mirror(std::size_t rows, const std::vector<Index>& places, T* matrix, Index width)
+        : places(places), matrix(matrix), width(width), is_place(rows, 0) {
+        for (const Index at : places) is_place[static_cast<std::size_t>(at)] = 1;
+    }
+    // values[r·kChunk + c − from] is the element of row places[first + r], r < count, and of column c from `from` to `to`.
+    void write(Index first, Index count, Index from, Index to, const T* values) const {
+        const Index* const here = places.data() + first;
+        for (Index r = 0; r < count; ++r) std::copy_n(values + r * kChunk, to - from, matrix + here[r] * width + from);
+        for (Index c = from; c < to; ++c) {
+            if (is_place[static_cast<std::size_t>(c)]) continue;  // a row of its own
+            T* const row = matrix + c * width;
+            for (Index r = 0; r < count; ++r) row[here[r]] = values[r * kChunk + c - from];
+        }
+    }
+
+   private:
+    const std::vector<Index>& places;
+    T* matrix;
+    Index width;
+    std::vector<unsigned char> is_place;
+};
+
 // A source whose rows are in memory when they are asked for.
 template <class T>
 class StoredRows : public RowSource<T> {
    public:
-    void block(const Index* rows, Index count, const Index* columns, Index width, T* out, Index stride, int threads) override {
-        fetch(rows, count, threads);
-        constexpr Index some = 64;
-        run_pieces(static_cast<int>((count + some - 1) / some), threads, [&](int piece) {
-            for (Index r = piece * some; r < std::min(count, piece * some + some); ++r) {
-                const T* const from = row(rows[r]);
-                for (Index k = 0; k < width; ++k) out[r * stride + k] = from[columns[k]];
-            }
-        });
+    void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) override {
+        const auto at = [](Index k) { return static_cast<std::size_t>(k); };
+        const Mirror<T> mirror(rows.size(), fresh, matrix, width);
+        const auto count = static_cast<Index>(fresh.size()), q = static_cast<Index>(rows.size());
+        std::vector<Index> wanted(fresh.size());
+        for (std::size_t k = 0; k < fresh.size(); ++k) wanted[k] = rows[at(fresh[k])];
+        for (Index first = 0; first < count; first += capacity()) {
+            const Index some = std::min(capacity(), count - first);
+            fetch(wanted.data() + first, some, threads);
+            run_pieces(static_cast<int>((q + kChunk - 1) / kChunk), threads, [&](int piece) {
+                const Index begin = piece * kChunk, end = std::min(q, begin + kChunk);
+                T values[kGroup * kChunk];
+                for (Index group = first; group < first + some; group += kGroup) {
+                    const Index these = std::min(kGroup, first + some - group);
+                    for (Index r = 0; r < these; ++r) {
+                        const T* const from = row(wanted[at(group + r)]);
+                        for (Index c = begin; c < end; ++c) values[r * kChunk + c - begin] = from[rows[at(c)]];
+                    }
+                    mirror.write(group, these, begin, end, values);
+                }
+            });
+        }
     }
 
     void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) override {
@@ -144,14 +183,25 @@ class WholeMatrix final : public StoredRows<T> {
     const T* row(Index i) const override { return matrix.get() + i * stride; }
 };
 
-// out[r·stride + c] = k(row rows[r], row columns[c]).
+// Rows and columns `fresh` of the kernel matrix of these points.
 template <class T>
-void block_of_points(const Function& f, const Points<T>& points, const Index* rows, Index count, const Index* columns, Index width,
-                     T* out, Index stride, int threads) {
-    const Points<T> some = points.subset(columns, width);
-    std::vector<T*> here(static_cast<std::size_t>(count));
-    for (Index r = 0; r < count; ++r) here[static_cast<std::size_t>(r)] = out + r * stride;
-    rows_of_matrix(f, points, rows, count, some, here.data(), threads);
+void block_of_points(const Function& f, const Points<T>& points, const std::vector<Index>& rows, const std::vector<Index>& fresh,
+                     T* matrix, Index width, int threads) {
+    if (fresh.empty()) return;
+    const auto q = static_cast<Index>(rows.size());
+    const Points<T> some = points.subset(rows.data(), q);
+    const Mirror<T> mirror(rows.size(), fresh, matrix, width);
+    const Groups<T> groups(some, fresh.data(), static_cast<Index>(fresh.size()));
+    const Index length = Stretch<T>::length(some);
+    run_pieces(static_cast<int>((q + length - 1) / length), threads, [&](int piece) {
+        const Index begin = piece * length, end = std::min(q, begin + length);
+        thread_local Scratch<T> scratch;
+        const Stretch<T> stretch(some, begin, end, scratch);
+        for (Index group = 0; group < groups.size(); ++group)
+            values_of_group(f, groups, group, stretch, begin, end, scratch, [&](Index from, Index to, const T* values) {
+                mirror.write(group * kGroup, groups.rows(group), from, to, values);
+            });
+    });
 }
 
 // Rows computed from points whenever they are needed, a few hundred columns at a time: they never leave the caches.
@@ -162,36 +212,30 @@ class ComputedRows final : public RowSource<T> {
     Index size() const override { return points.n; }
     std::int64_t computed() const override { return rows_computed; }
 
-    void block(const Index* rows, Index count, const Index* columns, Index width, T* out, Index stride, int threads) override {
-        block_of_points(f, points, rows, count, columns, width, out, stride, threads);
+    void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) override {
+        block_of_points(f, points, rows, fresh, matrix, width, threads);
     }
 
     void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) override {
-        const auto pieces = pieces_of(segments, stretch);
+        const auto pieces = pieces_of(segments, Stretch<T>::length(points));
         rows_computed += count;
+        if (!count) return;
+        const Groups<T> groups(points, rows, count);
+        std::vector<double> less(by, by + count);
+        for (double& one : less) one = -one;
         run_pieces(static_cast<int>(pieces.size()), threads, [&](int piece) {
             const Segment& one = pieces[static_cast<std::size_t>(piece)];
-            const Index begin = one.source / kPanel<T> * kPanel<T>, end = one.source + one.count;
+            const Index begin = one.source, end = one.source + one.count;
             thread_local Scratch<T> scratch;
-            thread_local Buffer<T> values;
-            values.resize(static_cast<std::size_t>(kGroup * width));
-            std::array<T*, kGroup> here;
-            std::array<const T*, kGroup> from;
-            for (Index r = 0; r < kGroup; ++r) {
-                here[static_cast<std::size_t>(r)] = values.data() + r * width;
-                from[static_cast<std::size_t>(r)] = values.data() + r * width + (one.source - begin);
-            }
-            for (Index first = 0; first < count; first += kGroup) {
-                const Index some = std::min(kGroup, count - first);
-                values_of_group(f, points, rows + first, some, points, begin, end, here.data(), scratch);
-                subtract(from.data(), by + first, some, e + one.local, one.count);
-            }
+            const Stretch<T> stretch(points, begin, end, scratch);
+            for (Index group = 0; group < groups.size(); ++group)
+                values_of_group(f, groups, group, stretch, begin, end, scratch, [&](Index from, Index to, const T* values) {
+                    add_rows(values, less.data() + group * kGroup, groups.rows(group), e + one.local + (from - begin), to - from);
+                });
         });
     }
 
    private:
-    static constexpr Index stretch = 256;               // columns; a group's values stay in the first level of cache
-    static constexpr Index width = stretch + kPanel<T>;  // and a panel more, where a segment begins inside of one
     Function f;
     Points<T> points;
     std::int64_t rows_computed = 0;
@@ -210,8 +254,8 @@ class CachedRows final : public StoredRows<T> {
     Index size() const override { return n; }
     std::int64_t computed() const override { return misses; }
 
-    void block(const Index* rows, Index count, const Index* columns, Index width, T* out, Index stride_out, int threads) override {
-        block_of_points(f, points, rows, count, columns, width, out, stride_out, threads);
+    void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) override {
+        block_of_points(f, points, rows, fresh, matrix, width, threads);
     }
 
    private:

@@ -4,10 +4,13 @@
 // takes the row i of the largest e that may rise and the row j that promises the largest gain with it, (eᵢ − eⱼ)²/η with
 // η = k(i, i) + k(j, j) − 2k(i, j), the first one where several do, and solves for the two exactly.
 // Fan, Chen and Lin 2005.
+//
+// e is kept in the precision of the kernel values: the caller computes it anew, in double precision, from the α it gets.
 #pragma once
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "../../kernels/points.hpp"
@@ -20,46 +23,32 @@ struct Curvature {
     double share = std::numeric_limits<double>::infinity();
 };
 
-// Vectors with as many elements as one of kernel values has: of doubles, of whole numbers as long, and of those as long as T.
-template <class T>
-struct Lanes;
-template <>
-struct Lanes<float> {
-    typedef double Doubles __attribute__((vector_size(64)));
-    typedef std::int64_t Longs __attribute__((vector_size(64)));
-    typedef std::int32_t Places __attribute__((vector_size(32)));
-};
-template <>
-struct Lanes<double> {
-    typedef double Doubles __attribute__((vector_size(32)));
-    typedef std::int64_t Longs __attribute__((vector_size(32)));
-    typedef std::int64_t Places __attribute__((vector_size(32)));
-};
-
 template <class T>
 class Block {
    public:
     template <class U>
     using Buffer = kernels::Buffer<U>;
     static constexpr Index lanes = kernels::kLanes<T>;
-    static constexpr double inf = std::numeric_limits<double>::infinity();
+    static constexpr T inf = std::numeric_limits<T>::infinity();
     // Smaller curvatures are rounding, as a share of k(i, i) + k(j, j).
     static constexpr T least = 4 * std::numeric_limits<T>::epsilon();
 
-    Index q = 0, width = 0;  // rows, and their number rounded up to whole vectors
-    Buffer<T> k;             // q × width
-    Buffer<double> alpha, e, c, y;
+    Index q = 0, width = 0;  // rows, and the distance between two rows of the matrix
+    T* k = nullptr;          // the matrix, which the caller owns; 0 beyond the q-th column
+    Buffer<T> e;
+    Buffer<double> alpha, c, y;
     Curvature worst;
 
-    void resize(Index rows) {
-        q = rows, width = (rows + lanes - 1) / lanes * lanes;
+    // Whole vectors, an odd number of them: elements of one column then lie in different sets of the caches.
+    static Index width_of(Index rows) { return ((rows + lanes - 1) / lanes | 1) * lanes; }
+    void resize(Index rows, T* matrix) {
+        q = rows, width = width_of(rows), k = matrix;
         const auto size = static_cast<std::size_t>(width);
-        k.resize(static_cast<std::size_t>(q) * size);
-        for (auto* one : {&alpha, &e, &c, &y}) one->assign(size, 0.0);
-        own.assign(size, T(0));
+        for (auto* one : {&alpha, &c, &y}) one->assign(size, 0.0);
+        e.assign(size, T(0)), own.assign(size, T(0));
         rise.assign(size, -inf), fall.assign(size, inf);
     }
-    T* row(Index i) { return k.data() + i * width; }
+    T* row(Index i) { return k + i * width; }
 
     // Up to `most` steps, until the violation, largest e that may rise less smallest that may fall, is at most `tol`.
     Index run(Index most, double tol) {
@@ -72,7 +61,8 @@ class Block {
             if (j < 0) break;
             const auto at = [](Index at) { return static_cast<std::size_t>(at); };
             const T bend = own[at(i)] + own[at(j)] - 2 * row(i)[j], floor = least * (std::abs(own[at(i)]) + std::abs(own[at(j)]));
-            const double wanted = (e[at(i)] - e[at(j)]) / static_cast<double>(std::max({bend, floor, std::numeric_limits<T>::min()}));
+            const double eta = static_cast<double>(std::max({bend, floor, std::numeric_limits<T>::min()}));
+            const double wanted = (static_cast<double>(e[at(i)]) - static_cast<double>(e[at(j)])) / eta;
             const double up = y[at(i)] > 0 ? c[at(i)] - alpha[at(i)] : alpha[at(i)];
             const double down = y[at(j)] > 0 ? alpha[at(j)] : c[at(j)] - alpha[at(j)];
             const double step = std::min({wanted, up, down});
@@ -85,50 +75,54 @@ class Block {
         return steps;
     }
 
-    double violation() const { return highest - lowest; }
+    double violation() const { return static_cast<double>(highest) - static_cast<double>(lowest); }
     Index last_i = -1, last_j = -1;  // of the last step
     double last_step = 0;
 
    private:
-    using Wide = typename Lanes<T>::Doubles;
-    using WidePlaces = typename Lanes<T>::Longs;
-    using Narrow = kernels::Vector<T>;
-    using Places = typename Lanes<T>::Places;
+    using Values = kernels::Vector<T>;
+    using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+    using Places = kernels::Vector<Whole>;
 
-    Buffer<T> own;              // k(i, i)
-    Buffer<double> rise, fall;  // 0 where αy may rise, else −∞; 0 where it may fall, else ∞
-    double highest = 0, lowest = 0;
+    Buffer<T> own;         // k(i, i)
+    Buffer<T> rise, fall;  // 0 where αy may rise, else −∞; 0 where it may fall, else ∞
+    T highest = 0, lowest = 0;
     Index highest_at = -1;
+
+    static const Values& at(const T* from) { return *reinterpret_cast<const Values*>(from); }
+    static Places first() {
+        Places places;
+        for (Index l = 0; l < lanes; ++l) places[l] = static_cast<Whole>(l);
+        return places;
+    }
 
     void bounds(Index i) {
         const auto at = static_cast<std::size_t>(i);
         const bool below = alpha[at] < c[at], above = alpha[at] > 0;
-        rise[at] = (y[at] > 0 ? below : above) ? 0.0 : -inf;
-        fall[at] = (y[at] > 0 ? above : below) ? 0.0 : inf;
+        rise[at] = (y[at] > 0 ? below : above) ? T(0) : -inf;
+        fall[at] = (y[at] > 0 ? above : below) ? T(0) : inf;
     }
 
     // e ← e − step·(kᵢ − kⱼ), and the largest e that may rise, the first of them, and the smallest that may fall.
     void change(const T* ki, const T* kj, double step) {
-        Wide most = Wide{} - inf, least_fall = Wide{} + inf;
-        WidePlaces place{}, here;
-        for (Index l = 0; l < lanes; ++l) here[l] = l;
-        for (Index at = 0; at < width; at += lanes) {
-            Wide& value = *reinterpret_cast<Wide*>(e.data() + at);
-            const Narrow with_i = *reinterpret_cast<const Narrow*>(ki + at), with_j = *reinterpret_cast<const Narrow*>(kj + at);
-            const Wide now = value - step * (__builtin_convertvector(with_i, Wide) - __builtin_convertvector(with_j, Wide));
+        Values most = Values{} - inf, least_fall = Values{} + inf;
+        Places place{}, here = first();
+        const T by = static_cast<T>(step);
+        for (Index k = 0; k < width; k += lanes) {
+            Values& value = *reinterpret_cast<Values*>(e.data() + k);
+            const Values now = value - by * (at(ki + k) - at(kj + k));
             value = now;
-            const Wide up = now + *reinterpret_cast<const Wide*>(rise.data() + at);
-            const Wide down = now + *reinterpret_cast<const Wide*>(fall.data() + at);
+            const Values up = now + at(rise.data() + k), down = now + at(fall.data() + k);
             const auto larger = up > most;
             most = larger ? up : most;
             place = larger ? here : place;
             least_fall = down < least_fall ? down : least_fall;
-            here += lanes;
+            here += static_cast<Whole>(lanes);
         }
         highest = -inf, lowest = inf, highest_at = -1;
         for (Index l = 0; l < lanes; ++l) {
             if (most[l] > highest || (most[l] == highest && place[l] < highest_at)) highest = most[l], highest_at = place[l];
-            lowest = std::min(lowest, static_cast<double>(least_fall[l]));
+            lowest = std::min(lowest, static_cast<T>(least_fall[l]));
         }
     }
 
@@ -136,25 +130,22 @@ class Block {
     Index partner(Index i) {
         const T own_i = own[static_cast<std::size_t>(i)];
         const T* const ki = row(i);
-        Narrow most = Narrow{} - T(1), tightest = Narrow{} + T(2);
-        Places place{}, here, tight{};
-        for (Index l = 0; l < lanes; ++l) here[l] = static_cast<std::int32_t>(l);
-        for (Index at = 0; at < width; at += lanes) {
-            const Wide down = *reinterpret_cast<const Wide*>(e.data() + at) + *reinterpret_cast<const Wide*>(fall.data() + at);
-            const Narrow apart = __builtin_convertvector(highest - down, Narrow);
-            const Narrow with_i = *reinterpret_cast<const Narrow*>(ki + at), others = *reinterpret_cast<const Narrow*>(own.data() + at);
-            const Narrow size = kernels::absolute(others) + std::abs(own_i) + std::numeric_limits<T>::min();
-            const Narrow bend = own_i + others - 2 * with_i;
-            const Narrow floor = least * size;
-            const Narrow gain = apart > 0 ? apart * apart / (bend > floor ? bend : floor) : Narrow{} - T(1);
+        Values most = Values{} - T(1), tightest = Values{} + T(2);
+        Places place{}, here = first(), tight{};
+        for (Index k = 0; k < width; k += lanes) {
+            const Values apart = highest - (at(e.data() + k) + at(fall.data() + k));
+            const Values others = at(own.data() + k);
+            const Values size = kernels::absolute(others) + std::abs(own_i) + std::numeric_limits<T>::min();
+            const Values bend = own_i + others - 2 * at(ki + k), floor = least * size;
+            const Values gain = apart > 0 ? apart * apart / (bend > floor ? bend : floor) : Values{} - T(1);
             const auto larger = gain > most;
             most = larger ? gain : most;
             place = larger ? here : place;
-            const Narrow share = bend / size;
+            const Values share = bend / size;
             const auto tighter = (share < tightest) & (apart > 0);
             tightest = tighter ? share : tightest;
             tight = tighter ? here : tight;
-            here += static_cast<std::int32_t>(lanes);
+            here += static_cast<Whole>(lanes);
         }
         T best = -1;
         Index at = -1;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "../../bias.hpp"
@@ -18,7 +19,8 @@ namespace widemargin {
 using kernels::Segment;
 
 struct KernelSmoOptions {
-    Index block = 2048;        // rows of the working set
+    Index smallest = 2048;     // rows of the working set at first
+    Index largest = 8192;      // rows of the working set at most
     double inner_share = 0.2;  // a block is solved until its violation is this share of the violation before it
     int threads = 1;
 };
@@ -26,6 +28,7 @@ struct KernelSmoOptions {
 // What a round sees when it begins.
 struct KernelSmoStatus {
     double primal = 0, dual = 0, violation = 0, b = 0;
+    double highest = 0, lowest = 0;  // e that may rise, and that may fall
     double gap() const { return primal - dual; }
 };
 
@@ -41,9 +44,18 @@ class KernelSmo {
             for (Index k = 0; k < one.count; ++k) source_row[static_cast<std::size_t>(one.local + k)] = one.source + k;
     }
 
-    std::vector<Index> working_set;  // of the last round, the latest last
+    std::vector<Index> working_set;  // its rows, each in a place of its own for as long as it stays
+    std::vector<Index> came;         // the round in which each came
+    Index size = 0;                  // how many rows there is room for
     Curvature worst;                 // in rows of the problem
     std::int64_t steps = 0;          // of SMO
+
+    // Takes up the working set of a run that was stopped, whose next round is then the same.
+    void go_on(std::vector<Index> rows, std::vector<Index> when, Index room) {
+        working_set = std::move(rows), came = std::move(when);
+        size = std::max(room, static_cast<Index>(working_set.size()));
+        next_round = came.empty() ? 0 : *std::max_element(came.begin(), came.end()) + 1;
+    }
 
     // Primal, dual and violation at α, from e alone.
     KernelSmoStatus status() const {
@@ -56,7 +68,7 @@ class KernelSmo {
             if (may_rise(i)) highest = std::max(highest, e[i]);
             if (may_fall(i)) lowest = std::min(lowest, e[i]);
         }
-        seen.violation = std::max(highest - lowest, 0.0);
+        seen.violation = std::max(highest - lowest, 0.0), seen.highest = highest, seen.lowest = lowest;
         seen.dual = sum - square / 2;
         seen.b = (highest + lowest) / 2;
         if (hard()) {  // any multiple of α is feasible for the dual: the best one; the primal scales w to margin 1
@@ -90,8 +102,8 @@ class KernelSmo {
                 stalled = true;
                 break;
             }
-            select();
-            if (!solve_block(seen.violation)) {
+            select(seen.highest, seen.lowest);
+            if (!solve_block(seen.violation, (seen.highest + seen.lowest) / 2)) {
                 stalled = true;
                 break;
             }
@@ -111,64 +123,83 @@ class KernelSmo {
     KernelSmoOptions options;
     std::vector<Index> source_row;
     std::vector<unsigned char> chosen;
-    std::vector<Index> rising, falling, next, rows;
+    std::vector<Index> rising, falling, next, rows;  // of the problem; `rows` of the kernel matrix
     Block<T> block;
 
     bool hard() const { return std::any_of(c, c + n, [](double one) { return one == inf; }); }
     bool may_rise(Index i) const { return y[i] > 0 ? alpha[i] < c[i] : alpha[i] > 0; }
     bool may_fall(Index i) const { return y[i] > 0 ? alpha[i] > 0 : alpha[i] < c[i]; }
 
-    // The working set: a part of the last one, then the rows that violate most, from both sides by turns.
-    void select() {
-        const Index size = std::min(options.block, n);
+    // The working set: rows that violate the KKT conditions, the worst first and from both sides by turns, take the places
+    // of those that have been in it longest, the ones at a bound first. At most half of it is new.
+    void select(double highest, double lowest) {
         std::fill(chosen.begin(), chosen.end(), 0);
-        next.clear(), kept.clear();
-        if (size == n) {  // all rows, in their order
-            if (working_set.empty()) {
-                working_set.resize(static_cast<std::size_t>(n));
-                std::iota(working_set.begin(), working_set.end(), Index{0});
-            } else {
-                kept.resize(static_cast<std::size_t>(n));
-                std::iota(kept.begin(), kept.end(), Index{0});
-            }
-            return;
-        }
-        // Of the last one, the half that came latest.
-        const auto before = static_cast<Index>(working_set.size());
-        for (Index at = std::max<Index>(0, before - size / 2); at < before; ++at) keep(at);
+        for (const Index i : working_set) chosen[static_cast<std::size_t>(i)] = 1;
         for (auto* list : {&rising, &falling}) list->clear();
+        Index free = 0;
         for (Index i = 0; i < n; ++i) {
+            const bool rise = may_rise(i), fall = may_fall(i);
+            free += rise && fall;
             if (chosen[static_cast<std::size_t>(i)]) continue;
-            if (may_rise(i)) rising.push_back(i);
-            if (may_fall(i)) falling.push_back(i);
+            if (rise && e[i] > lowest) rising.push_back(i);
+            if (fall && e[i] < highest) falling.push_back(i);
         }
+        grow(free);
+        const Index room = size - static_cast<Index>(working_set.size()), wanted = working_set.empty() ? size : std::max(size / 2, room);
         const auto sort_first = [&](std::vector<Index>& list, auto first) {
-            const auto some = std::min<std::size_t>(list.size(), static_cast<std::size_t>(size));
+            const auto some = std::min<std::size_t>(list.size(), static_cast<std::size_t>(wanted));
             if (some < list.size()) std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(some), list.end(), first);
             list.resize(some);
             std::sort(list.begin(), list.end(), first);
         };
         sort_first(rising, [&](Index a, Index b) { return e[a] != e[b] ? e[a] > e[b] : a < b; });
         sort_first(falling, [&](Index a, Index b) { return e[a] != e[b] ? e[a] < e[b] : a < b; });
+        next.clear();
         for (std::size_t k = 0; k < std::max(rising.size(), falling.size()); ++k)
             for (const auto* list : {&rising, &falling})
-                if (k < list->size() && static_cast<Index>(next.size()) < size) take((*list)[k]);
-        working_set.swap(next);
+                if (k < list->size() && static_cast<Index>(next.size()) < wanted && !chosen[static_cast<std::size_t>((*list)[k])])
+                    next.push_back((*list)[k]), chosen[static_cast<std::size_t>((*list)[k])] = 1;
+        place_new();
     }
 
-    void take(Index i) {
-        if (chosen[static_cast<std::size_t>(i)]) return;
-        next.push_back(i), chosen[static_cast<std::size_t>(i)] = 1;
+    // Doubles the working set while it has no room for all rows that are free, and as many others.
+    void grow(Index free) {
+        const Index most = std::min(options.largest, n);
+        size = std::min(std::max(size, options.smallest), most);
+        while (size < most && 2 * free > size) size = std::min(2 * size, most);
     }
-    void keep(Index at) { kept.push_back(at), take(working_set[static_cast<std::size_t>(at)]); }
 
-    bool solve_block(double violation) {
+    // Gives the rows `next` places: those not taken yet, then those of rows that are to leave.
+    void place_new() {
+        fresh.clear();
+        const auto taken = static_cast<Index>(working_set.size());
+        for (Index at = taken; at < size && static_cast<Index>(fresh.size()) < static_cast<Index>(next.size()); ++at) fresh.push_back(at);
+        const auto left = static_cast<Index>(next.size() - fresh.size());
+        if (left > 0) {
+            order.resize(static_cast<std::size_t>(taken));
+            std::iota(order.begin(), order.end(), Index{0});
+            const auto stays = [&](Index at) {
+                const Index i = working_set[static_cast<std::size_t>(at)];
+                return std::make_tuple(may_rise(i) && may_fall(i), came[static_cast<std::size_t>(at)], at);
+            };
+            std::nth_element(order.begin(), order.begin() + left - 1, order.end(), [&](Index a, Index b) { return stays(a) < stays(b); });
+            std::sort(order.begin(), order.begin() + left);
+            fresh.insert(fresh.end(), order.begin(), order.begin() + left);
+        }
+        working_set.resize(static_cast<std::size_t>(std::min(size, taken + static_cast<Index>(next.size()))));
+        came.resize(working_set.size());
+        for (std::size_t k = 0; k < next.size(); ++k)
+            working_set[static_cast<std::size_t>(fresh[k])] = next[k], came[static_cast<std::size_t>(fresh[k])] = next_round;
+        ++next_round;
+    }
+
+    bool solve_block(double violation, double middle) {
         const auto q = static_cast<Index>(working_set.size());
         fill_block();
         for (Index k = 0; k < q; ++k) {
             const auto at = static_cast<std::size_t>(k);
             const Index i = working_set[at];
-            block.alpha[at] = alpha[i], block.e[at] = e[i], block.c[at] = c[i], block.y[at] = y[i];
+            block.alpha[at] = alpha[i], block.e[at] = static_cast<T>(e[i] - middle), block.c[at] = c[i], block.y[at] = y[i];
         }
         block.worst = {};
         const Index taken = block.run(100 * q, options.inner_share * violation);
@@ -189,25 +220,35 @@ class KernelSmo {
         return !moved.empty();
     }
 
-    // The kernel matrix of the working set; what it shares with the last one is copied.
+    // The kernel matrix of the working set, in which the rows and columns of new rows are computed.
     void fill_block() {
-        const auto q = static_cast<Index>(working_set.size()), old = static_cast<Index>(kept.size());
-        if (old == q && q == n) return;
-        matrix.swap(block.k);
-        const Index before = block.width;
-        block.resize(q);
-        for (Index r = 0; r < old; ++r)
-            for (Index k = 0; k < old; ++k)
-                block.row(r)[k] = matrix[static_cast<std::size_t>(kept[static_cast<std::size_t>(r)] * before + kept[static_cast<std::size_t>(k)])];
+        const auto q = static_cast<Index>(working_set.size()), width = Block<T>::width_of(q);
+        if (q > held) {  // a larger matrix, or the first; all of a working set that was given
+            const Index before = Block<T>::width_of(held);
+            auto larger = kernels::huge_memory<T>(q * width);
+            for (Index r = 0; r < q; ++r) {
+                T* const row = larger.get() + r * width;
+                const Index known = r < held ? held : 0;
+                std::copy_n(matrix.get() + r * before, known, row);
+                std::fill_n(row + known, width - known, T(0));
+            }
+            matrix = std::move(larger);
+            for (Index at = held; at < q; ++at) fresh.push_back(at);
+            std::sort(fresh.begin(), fresh.end());
+            fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
+            held = q;
+        }
+        block.resize(q, matrix.get());
         rows.resize(static_cast<std::size_t>(q));
-        for (Index k = 0; k < q; ++k) rows[static_cast<std::size_t>(k)] = source_row[static_cast<std::size_t>(working_set[static_cast<std::size_t>(k)])];
-        source.block(rows.data() + old, q - old, rows.data(), q, block.row(old), block.width, options.threads);
-        for (Index r = 0; r < old; ++r)
-            for (Index k = old; k < q; ++k) block.row(r)[k] = block.row(k)[r];
-        for (Index r = 0; r < q; ++r) std::fill(block.row(r) + q, block.row(r) + block.width, T(0));
+        for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = source_row[static_cast<std::size_t>(working_set[k])];
+        source.block(rows, fresh, matrix.get(), width, options.threads);
+        fresh.clear();
     }
-    std::vector<Index> kept;       // places in the last working set of rows that stay, which come first in the new one
-    kernels::Buffer<T> matrix;     // of the last working set
+    Index next_round = 0;       // its number
+    Index held = 0;             // rows of `matrix`
+    std::vector<Index> fresh;   // places of the rows that are new in the working set
+    std::vector<Index> order;   // scratch
+    kernels::Memory<T> matrix;  // of the working set
     std::vector<Index> moved;
     std::vector<double> by;
 };
