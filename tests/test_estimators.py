@@ -26,7 +26,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 import widemargin
 from oracles import make_problem, minimum, noisy, text_like
-from widemargin import MIRA, LeastSquaresClassifier, LinearSVM, LogisticRegression, Perceptron, certify
+from widemargin import MIRA, KernelSVM, LeastSquaresClassifier, LinearSVM, LogisticRegression, Perceptron, certify
 from widemargin.estimators.linear_classifier import LinearClassifier
 from widemargin.plots.demo import clouds
 
@@ -43,10 +43,16 @@ overlap_is_no_news = pytest.mark.filterwarnings(
 every_online = pytest.mark.parametrize("Estimator", [Perceptron, MIRA])
 
 
+def answer(model, X):
+    """The weights, or the scores of these rows where there are no weights."""
+    return model.coef_ if hasattr(model, "coef_") else model.decision_function(X)
+
+
 def test_all_estimators_are_found():
-    """The parametrised tests see each public estimator."""
-    assert {LinearSVM, LogisticRegression, LeastSquaresClassifier, Perceptron, MIRA} == set(ESTIMATORS)
-    assert all(issubclass(Estimator, LinearClassifier) for Estimator in ESTIMATORS)
+    """The parametrised tests see each public estimator; all but the kernel machine have weights."""
+    linear = {LinearSVM, LogisticRegression, LeastSquaresClassifier, Perceptron, MIRA}
+    assert {*linear, KernelSVM} == set(ESTIMATORS)
+    assert {Estimator for Estimator in ESTIMATORS if issubclass(Estimator, LinearClassifier)} == linear
 
 
 @every_estimator
@@ -69,9 +75,15 @@ CHANGES = {
     "alpha": 3.0,
     "average": True,
     "batch_size": 7,
+    "break_ties": True,
     "class_weight": "balanced",
+    "coef0": 1.0,
     "decay": 0.5,
+    "decision_function_shape": "ovo",
+    "degree": 2,
     "fit_intercept": False,
+    "gamma": 2.0,
+    "kernel": "laplacian",
     "learning_rate": 0.3,
     "loss": "squared_hinge",
     "max_iter": 1,
@@ -87,10 +99,20 @@ BEFORE = {
     **{(Estimator, name): {"solver": "dual_cd"} for Estimator in (LinearSVM, LogisticRegression) for name in CHANGES},
     **{(Estimator, "solver"): {"solver": "interior_point"} for Estimator in (LinearSVM, LogisticRegression)},
     (Perceptron, "learning_rate"): {"decay": 0.5},
+    (KernelSVM, "tol"): {"solver": "smo"},
+    (KernelSVM, "solver"): {"solver": "smo"},
+    (KernelSVM, "degree"): {"kernel": "poly"},
+    (KernelSVM, "coef0"): {"kernel": "poly"},
 }
-#: Parameters that act on time and on the terminal, and those that act where there is no closed form.
-SILENT = {"n_jobs", "verbose"}
-LARGE_ONLY = {LeastSquaresClassifier: {"tol", "max_iter"}}
+#: What the parameter is changed to, where one value does not suit all estimators.
+AFTER = {(KernelSVM, "solver"): "auto"}
+#: Parameters that act on time and on the terminal; those that act where there is no closed form; those that act on more
+#: classes or rows than here, in tests/test_kernel_svm.py.
+SILENT = {"n_jobs", "verbose", "cache_size"}
+ELSEWHERE = {
+    LeastSquaresClassifier: {"tol", "max_iter"},
+    KernelSVM: {"decision_function_shape", "break_ties", "random_state"},
+}
 
 
 @every_estimator
@@ -98,17 +120,17 @@ def test_every_parameter_acts(Estimator):
     """Another value of each parameter gives another answer, or fewer iterations where that is its meaning."""
     X, y = noisy(400, 6, seed=1, noise=0.3)
     y[:80] = 1
-    for name in set(Estimator().get_params()) - SILENT - LARGE_ONLY.get(Estimator, set()):
+    for name in set(Estimator().get_params()) - SILENT - ELSEWHERE.get(Estimator, set()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             before = Estimator(**BEFORE.get((Estimator, name), {})).fit(X, y)
-            after = clone(before).set_params(**{name: CHANGES[name]}).fit(X, y)
+            after = clone(before).set_params(**{name: AFTER.get((Estimator, name), CHANGES[name])}).fit(X, y)
             if name == "warm_start":
                 assert after.fit(X, y).n_iter_ == 0
                 continue
         if name == "learning_rate":  # ηₜ ∝ rate only scales w, and shows in the scale
             assert np.linalg.norm(after.coef_) == pytest.approx(0.3 * np.linalg.norm(before.coef_))
-        assert not np.array_equal(before.coef_, after.coef_), name
+        assert not np.array_equal(answer(before, X), answer(after, X)), name
 
 
 def test_large_least_squares(monkeypatch):
@@ -252,7 +274,7 @@ def test_bad_input(Estimator, X, y, sample_weight, message):
         message = "unexpected keyword argument 'sample_weight'"
     with pytest.raises((ValueError, TypeError), match=message):
         estimator.fit(X, y, **weights)
-    assert not hasattr(estimator, "coef_")
+    assert not hasattr(estimator, "classes_")
 
 
 @every_estimator
@@ -264,7 +286,7 @@ def test_broken_sparse_input(Estimator):
         getattr(broken, name)[1] = value
         with pytest.raises(ValueError, match=f"X.{name}"):
             Estimator().fit(broken, y)
-    if "solver" not in Estimator().get_params():
+    if Estimator is KernelSVM or "solver" not in Estimator().get_params():
         return
     huge = sp.eye_array(25_000, format="csr")
     with pytest.raises(ValueError, match="use solver='auto'"):
@@ -297,8 +319,9 @@ def test_numpy_booleans_and_structured_fields(Estimator):
     X, y = noisy(50, 2)
     record = np.zeros(50, dtype=[("x", float, 2), ("k", np.int8)])
     record["x"] = X
-    ours = Estimator(fit_intercept=np.True_).fit(record["x"], y)
-    assert ours.coef_ == pytest.approx(Estimator().fit(X, y).coef_)
+    switch, default = ("break_ties", np.False_) if Estimator is KernelSVM else ("fit_intercept", np.True_)
+    ours = Estimator(**{switch: default}).fit(record["x"], y)
+    assert answer(ours, X) == pytest.approx(answer(Estimator().fit(X, y), X))
 
 
 @overlap_is_no_news
@@ -313,10 +336,14 @@ def test_odd_but_valid_input(Estimator):
     one = Estimator().fit(frame, pd.Series(names))
     assert set(one.predict(frame)) <= {"yes", "no"}
     assert list(one.feature_names_in_) == list("abcd")
-    assert one.coef_[0, 1] == 0
-    assert one.coef_[0, 0] == pytest.approx(one.coef_[0, 3], abs=1e-9)
+    assert hasattr(one, "coef_") == (Estimator is not KernelSVM)
+    if hasattr(one, "coef_"):
+        assert one.coef_[0, 1] == 0
+        assert one.coef_[0, 0] == pytest.approx(one.coef_[0, 3], abs=1e-9)
+    swapped = frame.assign(a=np.arange(30.0), d=frame["d"]), frame.assign(a=frame["d"], d=np.arange(30.0))
+    assert one.decision_function(swapped[0]) == pytest.approx(one.decision_function(swapped[1]))
     assert Estimator().fit([[0.0], [1.0]], [0, 1]).predict([[0.1], [0.9]]).tolist() == [0, 1]
-    assert Estimator().fit(X.astype(np.float16), y).coef_.dtype == np.float64
+    assert answer(Estimator().fit(X.astype(np.float16), y), X).dtype == np.float64
     assert Estimator().fit((X * 10).astype(int), y > 0).predict(X).dtype == bool
 
 
@@ -360,7 +387,7 @@ def test_storages_agree(Estimator):
     """CSC, COO, duplicate entries, unsorted indices and int64 indices give what the dense array gives."""
     X, y = noisy(60, 4)
     sharp = {"tol": 1e-9} if "tol" in Estimator().get_params() else {}
-    dense = Estimator(**sharp).fit(X, y).coef_
+    dense = Estimator(**sharp).fit(X, y)
     csr = sp.csr_array(X)
     doubled = sp.csr_array((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=csr.shape)
     wide = sp.csr_array(X)
@@ -368,8 +395,10 @@ def test_storages_agree(Estimator):
     flipped = sp.csr_array((csr.data.reshape(60, 4)[:, ::-1].ravel(), np.tile([3, 2, 1, 0], 60), csr.indptr))
     for stored in (csr, sp.csc_array(X), sp.coo_array(X), sp.csr_matrix(X), doubled, wide, flipped):
         fitted = Estimator(**sharp).fit(stored, y)
-        assert fitted.coef_ == pytest.approx(dense, abs=1e-7)
-        assert fitted.decision_function(stored) == pytest.approx(X @ fitted.coef_[0] + fitted.intercept_[0])
+        assert answer(fitted, X) == pytest.approx(answer(dense, X), abs=1e-7)
+        if hasattr(fitted, "coef_"):
+            assert fitted.decision_function(stored) == pytest.approx(X @ fitted.coef_[0] + fitted.intercept_[0])
+        assert fitted.decision_function(stored) == pytest.approx(fitted.decision_function(X), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -642,9 +671,9 @@ def test_clone_and_refit_are_the_same(Estimator):
     """Fitting twice, and fitting a clone, gives the same bits."""
     X, y = noisy(300, 4)
     model = Estimator().fit(X, y)
-    coef = model.coef_.copy()
-    assert np.array_equal(clone(model).fit(X, y).coef_, coef)
-    assert np.array_equal(model.fit(X, y).coef_, coef)
+    first = answer(model, X).copy()
+    assert np.array_equal(answer(clone(model).fit(X, y), X), first)
+    assert np.array_equal(answer(model.fit(X, y), X), first)
 
 
 MEMORY = """
