@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin.data import Rows
+from widemargin.kernels import Kernel
 from widemargin.losses import LOSSES
 from widemargin.problem import Problem
 
@@ -120,3 +121,67 @@ def hard_margin(X, y):
     cones = [clarabel.NonnegativeConeT(n)]
     solution = clarabel.DefaultSolver(P, np.zeros(d + 1), A, -np.ones(n), cones, settings).solve()
     return np.array(solution.x[:d]), solution.x[d]
+
+
+#: Every kernel, with parameters that differ from the defaults.
+KERNELS = {
+    "linear": Kernel("linear"),
+    "poly": Kernel("poly", gamma=0.4, degree=4, coef0=0.7),
+    "rbf": Kernel("rbf", gamma=0.3),
+    "sigmoid": Kernel("sigmoid", gamma=0.2, coef0=-0.4),
+    "cosine": Kernel("cosine"),
+    "laplacian": Kernel("laplacian", gamma=0.3),
+    "chi2": Kernel("chi2", gamma=0.6),
+    "additive_chi2": Kernel("additive_chi2"),
+}
+
+
+def exact_kernel(kernel, A, B):
+    """k over all pairs of dense rows by its formula, in extended precision where the machine has it."""
+    A, B = np.asarray(A).astype(np.longdouble), np.asarray(B).astype(np.longdouble)
+    gamma, coef0 = np.longdouble(kernel.gamma), np.longdouble(kernel.coef0)
+    products = A @ B.T
+    match kernel.name:
+        case "linear":
+            return products
+        case "poly":
+            return (gamma * products + coef0) ** kernel.degree
+        case "sigmoid":
+            return np.tanh(gamma * products + coef0)
+        case "cosine":
+            sizes = np.sqrt((A**2).sum(axis=1))[:, None] * np.sqrt((B**2).sum(axis=1))
+            return products / np.where(sizes > 0, sizes, 1)
+    apart = A[:, None] - B[None]
+    match kernel.name:
+        case "rbf":
+            return np.exp(-gamma * (apart**2).sum(axis=2))
+        case "laplacian":
+            return np.exp(-gamma * abs(apart).sum(axis=2))
+    both = A[:, None] + B[None]
+    distances = (apart**2 / np.where(both > 0, both, 1)).sum(axis=2)
+    return -distances if kernel.name == "additive_chi2" else np.exp(-gamma * distances)
+
+
+def kernel_rounding(kernel, A, B):
+    """How far k in double precision may be from the formula: (d + 8)ε of every sum, and what that does to k."""
+    A, B = abs(np.asarray(A, float)), abs(np.asarray(B, float))
+    unit = (A.shape[1] + 8) * float(np.finfo(float).eps)
+    squares = [(one**2).sum(axis=1) for one in (A, B)]
+    sums = [one.sum(axis=1) for one in (A, B)]
+    products = A @ B.T
+    K = abs(exact_kernel(kernel, A, B)).astype(float)
+    inside = kernel.gamma * products + abs(kernel.coef0)
+    match kernel.name:
+        case "linear":
+            return unit * products
+        case "poly":
+            return unit * kernel.degree * inside**kernel.degree
+        case "sigmoid":
+            return unit * (1 + inside)
+        case "cosine":
+            return 2 * unit * K
+        case "rbf":
+            return unit * K * (1 + 4 * kernel.gamma * np.add.outer(*squares))
+        case "additive_chi2":
+            return 2 * unit * np.add.outer(*sums)
+    return unit * K * (1 + 4 * kernel.gamma * np.add.outer(*sums))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,36 +60,36 @@ def certify(
     margins = y * (scores + b)
     stretch = 1.0
     if problem.hard:  # the same f and b, scaled so that the smallest margin is 1
-        smallest = float(np.min(margins))
+        smallest = float(np.min(dual_problem.narrow(margins)))
         stretch = 1 / smallest if smallest > 0 else 1.0
         margins = margins * stretch
     total = float(alpha.sum())
     if problem.hard:
-        primal = square * stretch**2 / 2 if float(np.min(margins)) > 0 else np.inf
+        primal = square * stretch**2 / 2 if smallest > 0 else np.inf
         dual = total**2 / square / 2 if square > 0 else 0.0
     else:
         primal = square / 2 + _core.losses("hinge", margins, c, problem.gram.threads)
         dual = total - square / 2
-    # By how much the sums may be off: kernel values to a few units in the last place, and their sum over j.
-    reach = stretch * inner(np.abs(coef), np.sqrt(np.abs(problem.diagonal)))
     support = np.empty(len(alpha), np.uint8)
-    counts, worst, slack, violations, misclassified, right, rounding = _core.facts_of_rows(
-        "hinge",
-        margins,
-        alpha,
-        y,
-        c,
-        np.abs(problem.diagonal),
-        reach,
-        reach,
-        b * stretch,
-        AT_BOUND,
-        AT_BOUND * float(alpha.max(initial=0.0)),
-        support,
-        problem.gram.threads,
-    )
-    if problem.hard:  # scaled to fit, so that rounding of margins is rounding of the scale
-        rounding = 8 * EPSILON * reach * math.sqrt(float(problem.diagonal.max(initial=0.0))) * max(primal, 0.0)
+
+    def facts(off: Floats) -> Any:
+        """Counts and bounds of the rows, and the rounding of primal − dual, if scores are off by `off` units of 2⁻⁵⁰."""
+        largest = float(off.max(initial=0.0))
+        shares = np.square(off / largest) if largest > 0 else np.zeros(len(off))
+        numbers = largest * stretch, largest * stretch, b * stretch, AT_BOUND, AT_BOUND * float(alpha.max(initial=0.0))
+        threads = problem.gram.threads
+        *found, rounding = _core.facts_of_rows("hinge", margins, alpha, y, c, shares, *numbers, support, threads)
+        if problem.hard and 0 < square < np.inf > primal:  # of the smallest margin, which scales f, and of ‖f‖² in both
+            rounding = 2 * stretch * primal + (primal + dual) * total / square
+            rounding *= 4 * EPSILON * (largest + abs(b))
+        return *found, rounding
+
+    sizes = np.sqrt(problem.sizes)
+    found = facts(sizes * inner(np.abs(coef), sizes))
+    if semidefinite and found[-1] > max(primal - dual, 0.0):  # then rounding is what the gap consists of: more sharply
+        sharper = problem.rounding(coef)
+        found = found if sharper is None else facts(sharper)
+    counts, worst, slack, violations, misclassified, right, rounding = found
     names, demands = ("α = 0", "0 < α < c", "α = c"), ("m ≥ 1", "m = 1", "m ≤ 1")
     size = math.sqrt(square) * stretch
     certificate = Certificate(

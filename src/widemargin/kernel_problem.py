@@ -91,3 +91,14 @@ class KernelProblem:
     def diagonal(self) -> Floats:
         """K(x, x) of every row."""
         return self.gram.diagonal if self.whole else self.gram.diagonal[self.index]
+
+    @property
+    def sizes(self) -> Floats:
+        """Of every row, what bounds the rounding of its kernel values, see :attr:`widemargin.kernels.Gram.sizes`."""
+        return self.gram.sizes if self.whole else self.gram.sizes[self.index]
+
+    def rounding(self, coef: Floats) -> Floats | None:
+        """By how much the scores may be off, see :meth:`widemargin.kernels.Gram.rounding`."""
+        used, index = np.flatnonzero(coef), self.index
+        everywhere = self.gram.rounding(index[used], coef[used])
+        return everywhere if everywhere is None or self.whole else everywhere[index]

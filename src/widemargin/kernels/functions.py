@@ -167,7 +167,7 @@ def variance(rows: Rows, weights: Floats | None = None) -> float:
     if isinstance(X, np.ndarray):
         mean, spread, step = float(each @ X.sum(axis=1, dtype=np.float64)) / count, 0.0, max(1, (1 << 20) // rows.d)
         for begin in range(0, rows.n, step):
-            some = np.square(X[begin : begin + step] - mean, dtype=np.float64)
+            some = np.square(np.subtract(X[begin : begin + step], mean, dtype=np.float64))
             spread += float(each[begin : begin + step] @ some.sum(axis=1))
     else:
         data, stored = X.data.astype(np.float64), np.repeat(each, np.diff(X.indptr))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,8 @@ LARGEST_SINGLE = 1e30
 LARGEST_TEST = 2000
 #: Negative curvature this small beside the mean of the diagonal is rounding.
 ROUNDED = 1e-8
+#: Kernels exp(−γD), whose D is computed as a difference of norms.
+OF_DISTANCES = ("rbf", "laplacian", "chi2")
 
 
 class Gram(ABC):
@@ -39,6 +42,18 @@ class Gram(ABC):
     @abstractmethod
     def diagonal(self) -> Floats:
         """K(x, x) of every row."""
+
+    @cached_property
+    @abstractmethod
+    def sizes(self) -> Floats:
+        """sᵢ of every row: K(xᵢ, xⱼ) is known to within √(sᵢsⱼ) units of 2⁻⁵⁰."""
+
+    def rounding(self, index: NDArray[np.intp], coef: Floats) -> Floats | None:
+        """By how much each of `products` may be off, in units of 2⁻⁵⁰, where a bound is known that `sizes` do not give.
+
+        It takes as long as the products.
+        """
+        return None
 
     @abstractmethod
     def products(self, index: NDArray[np.intp], coef: Floats) -> Floats:
@@ -113,6 +128,42 @@ class PointsGram(Gram):
         """K(x, x) of every row."""
         return _core.kernel_diagonal(self.kernel.function, self.rows.core, self.shift, self.sparse)
 
+    @cached_property
+    def sizes(self) -> Floats:
+        """sᵢ of every row: K(xᵢ, xⱼ) is known to within √(sᵢsⱼ) units of 2⁻⁵⁰."""
+        kernel = self.kernel
+        if kernel.name in OF_DISTANCES:
+            return 1 + self._lost * self._norms
+        if kernel.name == "additive_chi2":
+            return np.full(self.n, 2 * self._lost * float(self._norms.max(initial=0.0)))
+        if kernel.name == "sigmoid":
+            return 1 + kernel.gamma * self.rows.square_norms + abs(kernel.coef0)
+        return np.abs(self.diagonal) * (kernel.degree if kernel.name == "poly" else 1)
+
+    def rounding(self, index: NDArray[np.intp], coef: Floats) -> Floats | None:
+        """By how much each of `products` may be off: exp(−γD) by a share of itself, and not at all for j = i."""
+        if self.kernel.name not in OF_DISTANCES:
+            return None
+        own, size = self._lost / 2 * self._norms, np.abs(coef)
+        near, far = self.products(index, np.column_stack([size, own[index] * size])).T
+        near[index] -= size
+        far[index] -= own[index] * size
+        off = np.maximum(near, 0.0) * (1 + own) + np.maximum(far, 0.0)
+        off[index] += size
+        return np.asarray(off)
+
+    @property
+    def _lost(self) -> float:
+        """How many units of 2⁻⁵⁰ γ times a distance loses, beside γ times the norms whose difference it is."""
+        gamma = self.kernel.gamma if self.kernel.name in OF_DISTANCES else 1.0
+        return gamma * (1 + math.sqrt(self.rows.d) / 4)  # the square root: a sum over d columns, its errors at random
+
+    @cached_property
+    def _norms(self) -> Floats:
+        """‖xᵢ − shift‖² of every row, or Σ |xᵢⱼ − shiftⱼ| for kernels of such sums."""
+        shift = np.zeros(self.rows.d) if self.shift is None else self.shift
+        return _norms(self.rows, shift, 2 if self.kernel.name == "rbf" else 1)
+
     def products(self, index: NDArray[np.intp], coef: Floats) -> Floats:
         """Σⱼ coefⱼ K[:, indexⱼ] in float64; for each column if coef has several."""
         table = np.ascontiguousarray(coef if coef.ndim == 2 else coef[:, None])
@@ -146,10 +197,8 @@ class PointsGram(Gram):
         if not 1 / LARGEST_SINGLE < self.largest < LARGEST_SINGLE:
             return False
         exponent = 0.0
-        if self.kernel.name in ("rbf", "laplacian", "chi2"):
-            shift = np.zeros(self.rows.d) if self.shift is None else self.shift
-            power = 2 if self.kernel.name == "rbf" else 1
-            exponent = self.kernel.gamma * float(_largest_norm(self.rows, shift, power))
+        if self.kernel.name in OF_DISTANCES:
+            exponent = self.kernel.gamma * float(self._norms.max(initial=0.0))
         return 4 * exponent * float(np.finfo(np.float32).eps) < COARSEST
 
 
@@ -165,6 +214,13 @@ class MatrixGram(Gram):
     def diagonal(self) -> Floats:
         """K(x, x) of every row."""
         return np.diag(self.K).astype(np.float64)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The largest |Kᵢⱼ| of every row, which need not be Kᵢᵢ: K may be semidefinite on Σ v = 0 only."""
+        if not self.n:
+            return np.zeros(0)
+        return np.maximum(self.K.max(axis=1), -self.K.min(axis=1)).astype(np.float64)
 
     def products(self, index: NDArray[np.intp], coef: Floats) -> Floats:
         """Σⱼ coefⱼ K[:, indexⱼ] in float64; for each column if coef has several."""
@@ -189,16 +245,15 @@ class MatrixGram(Gram):
         return bool(self.K.dtype == np.float32)
 
 
-def _largest_norm(rows: Rows, shift: Floats, power: int) -> float:
-    """The largest Σ abs(xⱼ − shiftⱼ)^power of a row."""
+def _norms(rows: Rows, shift: Floats, power: int) -> Floats:
+    """Σ |xⱼ − shiftⱼ|^power of every row."""
     if power == 2 and not shift.any():
-        return float(rows.square_norms.max())
-    X, most, step = rows.X, 0.0, max(1, (1 << 20) // max(rows.d, 1))
+        return rows.square_norms
+    X, norms, step = rows.X, np.empty(rows.n), max(1, (1 << 20) // max(rows.d, 1))
     for begin in range(0, rows.n, step):
         some = X[begin : begin + step]
         if isinstance(X, np.ndarray):
-            sums = (np.abs(some.astype(np.float64) - shift) ** power).sum(axis=1)
+            norms[begin : begin + step] = (np.abs(some.astype(np.float64) - shift) ** power).sum(axis=1)
         else:
-            sums = np.asarray(abs(some.astype(np.float64)).sum(axis=1)).ravel()
-        most = max(most, float(sums.max(initial=0.0)))
-    return most
+            norms[begin : begin + step] = np.asarray(abs(some.astype(np.float64)).sum(axis=1)).ravel()
+    return norms
