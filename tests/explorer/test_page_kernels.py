@@ -137,7 +137,7 @@ def test_marks_and_slacks_of_a_kernel_svm(visit):
 
 
 def test_no_slack_leads_to_the_edge_of_another_point(visit):
-    """With a large γ most points have no edge of their own: where a slack is drawn, `decision_function` rises along it."""
+    """With a large γ most points have no edge of their own; a slack is a way on which `decision_function` rises."""
     X, y = noisy(120, 2, seed=3)
     points = "".join(f"{u:.4f},{v:.4f}{'a' if s > 0 else 'b'}" for (u, v), s in zip(X.tolist(), y, strict=True))
     page = visit(f"#p={points}&m=kernel&C=1&k=rbf,30,2,1,1&v=0,0,6")

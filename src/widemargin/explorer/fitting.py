@@ -64,7 +64,8 @@ def fit(body: dict[str, Any], overtaken: Callable[[], bool] = lambda: False) -> 
     if not ((y > 0).any() and (y < 0).any()):
         boundary = "curve" if MODELS[choice.model].kernelised else "line"
         missing = "each class" if not len(y) else "the orange class" if (y > 0).any() else "the blue class"
-        return answer | {"waiting": f"Add a point of {missing}.", "more": f"A {boundary} needs two classes to tell apart."}
+        more = f"A {boundary} needs two classes to tell apart."
+        return answer | {"waiting": f"Add a point of {missing}.", "more": more}
     attention = Attention(overtaken)
     try:
         found = _answered(choice, X, y, attention)
