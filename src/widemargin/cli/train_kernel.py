@@ -7,6 +7,7 @@ import math
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ def _run(options: argparse.Namespace, target: Path, began: float, kept: Any, sta
 
     from widemargin import model_libsvm
     from widemargin.checkpoint import Stopped
+    from widemargin.estimators import IndefiniteKernelWarning
 
     X = getattr(found.X, "X", found.X)  # of a store, all of its rows
     y, labels = labels_of(options.data, found.y)
@@ -62,8 +64,8 @@ def _run(options: argparse.Namespace, target: Path, began: float, kept: Any, sta
     clf = _estimator(options, y)
     began = time.perf_counter()
     try:
-        with about(options.data), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the gap is wider than asked for is in the report
+        with about(options.data), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")  # that the gap is wider than asked for is in the report
             training.append(True)
             clf._fit(X, y, resumed=state, keep=None if kept is None else kept.visit)
     except Stopped:
@@ -87,6 +89,7 @@ def _run(options: argparse.Namespace, target: Path, began: float, kept: Any, sta
     right = evaluated(model, replace(found, X=X), options.data, options.threads).right if several else proof.right
     test = None if tested is None else evaluated(model, tested, options.test, options.threads)
     report = _Report(options, clf, model, target, (read_in, trained_in), (*X.shape, right))
+    report.remarks = [str(one.message) for one in caught if issubclass(one.category, IndefiniteKernelWarning)]
     if options.json:
         show_json({**report.as_json(), "test": None if test is None else test.to_json()})
     else:
@@ -106,6 +109,11 @@ def _check_options(options: argparse.Namespace) -> None:
         raise ValueError(
             f"--loss {options.loss} is for linear models; with --kernel the loss is the hinge: leave it out"
         )
+    if options.solver not in ("auto", "smo"):
+        from widemargin.solvers import SOLVERS
+
+        if options.solver in SOLVERS:
+            raise ValueError(f"--solver {options.solver} is for linear models; with --kernel use auto or smo")
     if options.no_bias:
         raise ValueError("--no-bias is for linear models; a kernel machine has a bias: leave it out")
     if options.format == "liblinear":
@@ -153,6 +161,9 @@ def _model(clf: Any, found: Dataset, options: argparse.Namespace) -> KernelModel
 class _Report:
     """What a newcomer wants to know, in words."""
 
+    #: Why nothing is proved, if that is so.
+    remarks: Sequence[str] = ()
+
     def __init__(
         self,
         options: argparse.Namespace,
@@ -185,6 +196,7 @@ class _Report:
             "training_accuracy": self.right / self.rows,
             "reached": self.reached,
             "certificate": self.model.certificate,
+            "remarks": [*self.remarks],
         }
 
     def show(self, tested: Any) -> None:
@@ -219,6 +231,8 @@ class _Report:
                 f"No function of this kernel can lower the objective by more than {gap:.1e} of it: proved, as asked "
                 f"for ({tol:.0e})."
             )
+        elif self.remarks:
+            say(f"NOTHING is proved: {self.remarks[0]}.")
         else:
             say(
                 f"NOT as good as asked for: the relative gap is {gap:.1e}, not {tol:.1e}. Scale the columns, raise "
@@ -236,7 +250,7 @@ class _Report:
             (
                 pair,
                 one.primal,
-                one.dual,
+                one.dual if math.isfinite(one.rounding) else "–",  # of a kernel that is none
                 f"{one.relative_gap:.1e}",
                 f"{one.width:.4g}",
                 len(one.support),

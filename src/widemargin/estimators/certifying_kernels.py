@@ -45,11 +45,11 @@ def certify_kernel_machine(
     n_jobs: int | None = None,
 ) -> Certificate | Certificates:
     """How far the machine's own α, f and b are from the optimum of its problem on these rows, those of its training."""
-    name = type(clf).__name__
+    name = "the model" if isinstance(clf, KernelModel) else type(clf).__name__
     machine = _of_model(clf) if isinstance(clf, KernelModel) else _of_estimator(clf)
     C, classes = machine["C"] if C is None else C, np.asarray(machine["classes"])
     if C is None:
-        raise ValueError(f"the {name} says no C; say which with C=")
+        raise ValueError(f"{name} says no C; say which with C=")
     task = KernelSVM(float(C), n_jobs=n_jobs, **{part: machine[part] for part in TASK if part in machine})
     rows, live, pairs, problems = task._problems(X, y, sample_weight)
     labels = np.ravel(np.asarray(y))
@@ -186,8 +186,8 @@ def _check_bounds(alpha: Floats, c: Floats, rows: NDArray[np.intp], name: str) -
     if len(beyond) and beyond.max() > 0:
         i = int(beyond.argmax())
         raise ValueError(
-            f"{name}: α of row {rows[i]:,} is {alpha[i]:.6g}, outside of 0 ≤ α ≤ {c[i]:.6g}, C times the row's "
-            "weights; give the labels, C and weights of its training"
+            f"{name}: a support vector's α is {alpha[i]:.6g}, outside of 0 ≤ α ≤ {c[i]:.6g}, C times its weights (row "
+            f"{rows[i]:,}, counted from 0); give the labels, C, class weights and sample weights of its training"
         )
 
 
