@@ -61,6 +61,8 @@ def good(tmp_path_factory):
             "heart.svm -o hinge.safetensors",
             "three.svm -o three.safetensors",
             "heart.svm --tol 1e-6 --format liblinear -o liblinear.model",
+            "heart.svm --kernel rbf --gamma 0.1 -C 10 -o rbf.safetensors",
+            "heart.svm --kernel rbf --gamma 0.1 -C 10 --format libsvm -o libsvm.model",
         ):
             assert run("train", *command.split(), "--json") == 0
     return folder
