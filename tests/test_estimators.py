@@ -100,7 +100,7 @@ BEFORE = {
     **{(Estimator, "solver"): {"solver": "interior_point"} for Estimator in (LinearSVM, LogisticRegression)},
     (Perceptron, "learning_rate"): {"decay": 0.5},
     (KernelSVM, "tol"): {"solver": "smo"},
-    (KernelSVM, "solver"): {"solver": "smo"},
+    (KernelSVM, "solver"): {"solver": "smo", "tol": 9e-4},
     (KernelSVM, "degree"): {"kernel": "poly"},
     (KernelSVM, "coef0"): {"kernel": "poly"},
 }

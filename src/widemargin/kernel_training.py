@@ -32,6 +32,9 @@ WorkingSet = tuple[list[int], list[int], int]
 LARGEST = 8192
 #: Rows of the largest problem that Newton steps on the free rows may follow.
 REFINED = 2048
+#: Rows of the largest that they follow whatever the accuracy asked for: they take a millisecond, and rows of weight 2
+#: are then as good as repeated ones to the last digits.
+SMALL = 200
 #: Rounds between two looks at the clock and at Ctrl-C.
 ROUNDS = 4
 #: Claims that may be refused, or stalls, without the gap falling to half, before rows are computed in float64.
@@ -104,7 +107,7 @@ class _Run:
     ) -> None:
         self.problem, self.began, self.tol = problem, began, tol
         #: Whether Newton steps on the free rows follow a claim.
-        self.refined = refined and problem.n <= REFINED and tol < ROUGH
+        self.refined = refined and (problem.n <= SMALL or (problem.n <= REFINED and tol < ROUGH))
         #: The relative gap to claim: below `tol` once a claim of `tol` was refused.
         self.goal = max(tol, ROUGH) if self.refined else tol
         self.flat, self.dual = 0, -math.inf
@@ -234,10 +237,10 @@ def fit(
 ) -> list[KernelFit]:
     """One fit per problem, all of one kernel matrix, trained together so that its rows are shared.
 
-    `memory` is what may be kept of the kernel matrix, in bytes; `working_memory` is for the working sets of all problems
-    together, and the only one of the two that the last digits depend on. Where `refined`, problems of at most a block of rows
-    end with Newton steps. `watch` and `keep` are those of :func:`widemargin.training.fit`, called after every few
-    rounds; `resumed` is a state that was kept. An interrupt ends all of them with what they have.
+    `memory` is what may be kept of the kernel matrix, in bytes; `working_memory` is for the working sets of all
+    problems together, and the only one of the two that the last digits depend on. Where `refined`, small problems end
+    with Newton steps. `watch` and `keep` are those of :func:`widemargin.training.fit`, called after every few rounds;
+    `resumed` is a state that was kept. An interrupt ends all of them with what they have.
     """
     gram, began = problems[0].gram, time.perf_counter()
     ways = [None] * len(problems) if starts is None else starts
@@ -322,13 +325,11 @@ def _prove(claims: list[_Run], tol: float, max_iter: int | None, *, semidefinite
     """Judges these, all scores in one go over the kernel matrix; one that is good enough, or at its end, is done."""
     if not claims:
         return
-    for run, scores in zip(claims, _exact_scores(claims), strict=True):
+    exact = _exact_scores(claims)
+    if semidefinite and _refine(claims, exact, max_iter):
+        exact = _exact_scores(claims)
+    for run, scores in zip(claims, exact, strict=True):
         problem, spent = run.problem, _spent(run, max_iter)
-        if run.refined and semidefinite and not spent and not run.hulls_meet:
-            better = refine(problem, run.alpha, scores)
-            if better is not None:
-                run.alpha[:] = problem.problem.feasible(better)
-                scores = problem.scores(run.alpha * problem.y)
         certificate = run.prove(scores, semidefinite=semidefinite).certificate
         if problem.hard and certificate.relative_gap > tol:
             inseparable = prove_inseparable(problem, run.alpha, scores)
@@ -340,6 +341,19 @@ def _prove(claims: list[_Run], tol: float, max_iter: int | None, *, semidefinite
             run.done = certificate.relative_gap <= tol or sharpest or run.refused >= 2 * PATIENCE or spent
         else:
             run.done = run.stationary(tol) or spent
+
+
+def _refine(claims: list[_Run], exact: list[Floats], max_iter: int | None) -> bool:
+    """Takes those of them that are small to their optimum; whether any has moved."""
+    moved = False
+    for run, scores in zip(claims, exact, strict=True):
+        if not run.refined or run.hulls_meet or _spent(run, max_iter):
+            continue
+        better = refine(run.problem, run.alpha, scores)
+        if better is not None:
+            run.alpha[:] = run.problem.problem.feasible(better)
+            moved = True
+    return moved
 
 
 def _exact_scores(claims: list[_Run]) -> list[Floats]:

@@ -79,13 +79,14 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         the largest violation of the KKT conditions.
     solver : {"auto", "smo"}, default="auto"
         "smo" is sequential minimal optimisation on blocks of rows. "auto" trains the linear kernel with the linear
-        solvers and all others with "smo", and ends problems of up to 2,048 rows with Newton steps on the rows with
-        0 < α < c, which give the last digits.
+        solvers and all others with "smo", and ends problems of up to 200 rows (2,048 if tol < 1e-3) with Newton steps
+        on the rows with 0 < α < c, which give the last digits.
     max_iter : int or None, default=None
         The most rounds, each of which solves for a block of up to 2,048 rows; None for as many as it takes.
     cache_size : float or None, default=None
-        Megabytes of kernel values that may be kept; None for a quarter of the free memory. It changes the time and, below
-        4,000, perhaps the last digits. Kernel values that are quicker to compute than to read from memory are not kept at all.
+        Megabytes of kernel values that may be kept; None for a quarter of the free memory. It changes the time and,
+        below 4,000, perhaps the last digits. Kernel values that are quicker to compute than to read from memory are not
+        kept at all.
     n_jobs : int or None, default=None
         Threads; None for all cores at hand. The result is the same, to the last bit, whatever their number.
     random_state : int, RandomState or None, default=None
