@@ -16,14 +16,15 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.svm import LinearSVC
 
 from widemargin import InseparableError, LinearSVM, certify
-from widemargin.plots import ConvergenceDisplay, HullDisplay, MarginDisplay, share_legend
+from widemargin.plots import ConvergenceDisplay, HullDisplay, MarginDisplay, kernels_figure, share_legend
+from widemargin.plots.demo import shapes
 
 FEATURES = 40_000
 SHARP = "LinearSVM(tol=1e-8)"
 
 
 def main() -> None:
-    """Run the three parts and say which pictures they drew."""
+    """Run the four parts and say which pictures they drew."""
     example = "example: python examples/demo.py --rows 50000 --output pictures"
     parser = argparse.ArgumentParser(description=__doc__, epilog=example)
     parser.add_argument("--rows", type=int, default=200_000, help="rows of the text-like data (default: %(default)s)")
@@ -33,7 +34,12 @@ def main() -> None:
         parser.error(f"--rows {arguments.rows}: give at least 100")
     plt.switch_backend("Agg")  # pictures go to files, on machines without a screen too
     arguments.output.mkdir(parents=True, exist_ok=True)
-    figures = {"breast-cancer": breast_cancer(), "text": text(arguments.rows), "lecture": lecture()}
+    figures = {
+        "breast-cancer": breast_cancer(),
+        "text": text(arguments.rows),
+        "lecture": lecture(),
+        "kernels": kernels(),
+    }
     print("\nPictures")
     for name, figure in figures.items():
         path = arguments.output / f"{name}.png"
@@ -148,6 +154,18 @@ def lecture() -> Any:
     axes.flat[-1].set_axis_off()
     share_legend(axes.flat[:-1], axes.flat[-1], loc="center")
     return figure
+
+
+def kernels() -> Any:
+    """What a kernel does where no line separates the classes."""
+    heading("4. Kernels: classes that no line separates, 120 rows each")
+    lines = [("", "LinearSVM accuracy", "KernelSVM accuracy", "support vectors", "relative gap", "seconds")]
+    for name, (svm, X, y) in shapes().items():
+        _, seconds, _ = timed(svm, X, y)
+        numbers = f"{len(svm.support_)}", f"{svm.certificate_.relative_gap:.1e}", f"{seconds:.3f}"
+        lines.append((name, f"{LinearSVM().fit(X, y).score(X, y):.1%}", f"{svm.score(X, y):.1%}", *numbers))
+    table(*lines)
+    return kernels_figure()
 
 
 def timed(clf: Any, X: Any, y: Any) -> tuple[Any, float, str]:

@@ -20,6 +20,7 @@ from widemargin.plots import (
     LossDisplay,
     PathDisplay,
     demo_figure,
+    kernels_figure,
     outlier_figure,
 )
 
@@ -50,6 +51,7 @@ def pictures() -> dict[str, Any]:
         "hulls-overlapping": HullDisplay.from_data(*overlapping).figure_,
         "hildreth": HildrethDisplay.from_qp([[4, 1], [1, 2]], [-6, -4]).figure_,
         "outliers": outlier_figure(),
+        "kernels": kernels_figure(),
         "kkt": KKTDisplay.from_estimator(svm, *overlapping).figure_,
         "path": PathDisplay.from_path(path(*overlapping, [0.001, 0.01, 0.1, 1, 10]), *overlapping).figure_,
         "convergence": convergence(*overlapping),

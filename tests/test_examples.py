@@ -11,7 +11,7 @@ DEMO, PICTURES = str(EXAMPLES / "demo.py"), str(EXAMPLES / "pictures.py")
 
 
 def test_demo(tmp_path):
-    """It exits with 0 and no complaint, prints its three parts with the closed forms of the lecture's examples and the
+    """It exits with 0 and no complaint, prints its four parts with the closed forms of the lecture's examples and the
     proof that one has none, and each path it prints is a PNG file in the folder asked for.
     """
     done = subprocess.run(
@@ -23,13 +23,13 @@ def test_demo(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert [line[:2] for line in lines if line[:1].isdigit()] == ["1.", "2.", "3."]
+    assert [line[:2] for line in lines if line[:1].isdigit()] == ["1.", "2.", "3.", "4."]
     tight = [" ".join(line.split()) for line in lines]
     assert any(line.startswith("none 1e+10 (1.000000, 0.000000) 0.000000") for line in tight)
     assert any(line.startswith(f"(-0.01, -0.01)+ 1e+10 ({200 / 99:.6f}, 0.000000) {101 / 99:.6f}") for line in tight)
     assert any(line.startswith("C = inf: no line separates the classes, for ") for line in tight)
     printed = [Path(line.strip()) for line in lines if line.endswith(".png")]
-    assert len(printed) == 3
+    assert len(printed) == 4
     assert sorted(printed) == sorted(tmp_path.iterdir())
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in printed)
 
@@ -55,7 +55,7 @@ def test_pictures(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["pictures.py", "--output", str(tmp_path)])
     runpy.run_path(PICTURES, run_name="__main__")
     printed = [Path(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(printed) == 9
+    assert len(printed) == 10
     assert sorted(tmp_path.glob("*.png")) == sorted(printed)
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in printed)
     assert all(path.with_suffix(".pdf").read_bytes().startswith(b"%PDF") for path in printed)

@@ -22,7 +22,8 @@ from sklearn.tree import DecisionTreeClassifier
 import widemargin
 from oracles import noisy
 from widemargin import LinearSVM
-from widemargin.plots import DecisionDisplay, MarginDisplay
+from widemargin.plots import DecisionDisplay, MarginDisplay, kernels_figure
+from widemargin.plots.demo import shapes
 from widemargin.plots.look import class_look
 from widemargin.plots.pairs import elected, scores_of
 
@@ -453,3 +454,14 @@ def test_what_is_no_fitted_classifier_with_scores_is_told(machine):
         draw(machine().fit(*PETALS), *PETALS, MarginDisplay)
     with pytest.raises(ValueError, match="two classes, clf has 3; name the one"):
         draw(LinearSVM().fit(*PETALS), *PETALS, MarginDisplay)
+
+
+def test_a_kernel_tells_apart_what_no_line_does():
+    """Each panel has the rings of its fit's support vectors; a line errs at least three times as often on its rows."""
+    for ax, (title, (svm, X, y)) in zip(kernels_figure().axes, shapes().items(), strict=True):
+        svm.fit(X, y)
+        rings = sum(len(one.get_offsets()) for one in ax.collections if one.get_label() in RINGS)
+        assert rings == len(svm.support_)
+        assert ax.get_title() == f"{title}: {rings} support vectors"
+        errors = [int((one.predict(X) != y).sum()) for one in (svm, LinearSVM().fit(X, y))]
+        assert 3 * errors[0] <= errors[1]

@@ -6,7 +6,7 @@ drawn beside ours. matplotlib is an extra (``pip install 'widemargin[plots]'``),
 
 from widemargin.plots.convergence import ConvergenceDisplay
 from widemargin.plots.decision import DecisionDisplay
-from widemargin.plots.demo import demo_figure, outlier_figure
+from widemargin.plots.demo import demo_figure, kernels_figure, outlier_figure
 from widemargin.plots.hildreth import HildrethDisplay
 from widemargin.plots.hulls import HullDisplay
 from widemargin.plots.kkt import KKTDisplay
@@ -28,6 +28,7 @@ __all__ = [
     "PathDisplay",
     "SeparatorsDisplay",
     "demo_figure",
+    "kernels_figure",
     "outlier_figure",
     "share_legend",
 ]

@@ -1,4 +1,4 @@
-"""The lecture's pictures in one call: what C does to the margin, and what outliers do to least squares."""
+"""Pictures in one call: what C does to the margin, outliers to least squares, and a kernel to the boundary."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import make_circles, make_moons
 
 from widemargin.certificate import InseparableError
-from widemargin.estimators import LeastSquaresClassifier, LinearSVM, LogisticRegression
+from widemargin.estimators import KernelSVM, LeastSquaresClassifier, LinearSVM, LogisticRegression
+from widemargin.plots.decision import DecisionDisplay
 from widemargin.plots.hulls import HullDisplay
 from widemargin.plots.look import pyplot, share_legend
 from widemargin.plots.margin import MarginDisplay
@@ -111,5 +113,39 @@ def outlier_figure() -> Any:
         }
         SeparatorsDisplay.from_estimators(fits, rows, labels, ax=ax)
         ax.set_title(title, fontsize="medium")
+    share_legend(axes, figure, loc="outside lower center", ncols=4)
+    return figure
+
+
+def shapes() -> dict[str, tuple[KernelSVM, Floats, Floats]]:
+    """Classes that no line separates, each with a kernel for it."""
+    rng = np.random.default_rng(0)
+    corners = np.repeat([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]], 30, axis=0)
+    return {
+        "moons, rbf": (KernelSVM(C=10), *make_moons(120, noise=0.2, random_state=0)),
+        "circles, polynomial of degree 2": (
+            KernelSVM(kernel="poly", degree=2, coef0=1.0),
+            *make_circles(120, noise=0.12, factor=0.45, random_state=0),
+        ),
+        "exclusive or, rbf": (
+            KernelSVM(C=10),
+            corners + 0.5 * rng.standard_normal(corners.shape),
+            np.where(corners.prod(axis=1) > 0, 1, 0),
+        ),
+    }
+
+
+def kernels_figure() -> Any:
+    """Moons, circles and exclusive or: what a kernel does where no line separates the classes.
+
+    Returns
+    -------
+    A matplotlib figure of three panels.
+
+    """
+    figure, axes = pyplot().subplots(1, 3, figsize=(12.6, 4.6), layout="constrained")
+    for ax, (title, (svm, X, y)) in zip(axes, shapes().items(), strict=True):
+        DecisionDisplay.from_estimator(svm.fit(X, y), X, y, ax=ax)
+        ax.set_title(f"{title}: {len(svm.support_)} support vectors", fontsize="medium")
     share_legend(axes, figure, loc="outside lower center", ncols=4)
     return figure
