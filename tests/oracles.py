@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin.data import Rows
-from widemargin.kernels import Kernel
+from widemargin.kernel_problem import KernelProblem
+from widemargin.kernels import Kernel, MatrixGram, PointsGram
 from widemargin.losses import LOSSES
 from widemargin.problem import Problem
 
@@ -185,3 +186,36 @@ def kernel_rounding(kernel, A, B):
         case "additive_chi2":
             return 2 * unit * np.add.outer(*sums)
     return unit * K * (1 + 4 * kernel.gamma * np.add.outer(*sums))
+
+
+def make_kernel_problem(kernel, X, y, c=1.0, threads=1):
+    """A problem with a kernel from plain arrays; c may be one number, and X a kernel matrix if there is no kernel."""
+    y = np.asarray(y, dtype=float)
+    gram = MatrixGram(np.asarray(X), threads) if kernel is None else PointsGram(kernel, Rows(X, threads))
+    return KernelProblem.of(gram, ((0, len(y)),), y, np.broadcast_to(np.asarray(c, float), y.shape).copy())
+
+
+def kernel_values(K, y, c, alpha, b):
+    """Primal, of f = Σ αⱼyⱼ k(xⱼ, ·) and b, and dual objective at α, in the precision of K; C = ∞ is none of it."""
+    coef = alpha.astype(K.dtype) * y
+    scores = K @ coef
+    square = coef @ scores
+    return square / 2 + c.astype(K.dtype) @ np.maximum(0, 1 - y * (scores + K.dtype.type(b))), coef @ y - square / 2
+
+
+def kernel_minimum(K, y, c):
+    """The optimal value of a kernel problem, which is that of its dual, by the cone solver; c may be infinite."""
+    keep = np.flatnonzero(c > 0)
+    K, y, c = K[np.ix_(keep, keep)], y[keep], c[keep]
+    n = len(y)
+    P = sp.csc_matrix(np.triu(K * np.outer(y, y)))
+    A, right, cones = [sp.csc_matrix(y[None]), -sp.eye(n)], [np.zeros(1), np.zeros(n)], [clarabel.ZeroConeT(1)]
+    cones.append(clarabel.NonnegativeConeT(n))
+    if np.isfinite(c).all():
+        A.append(sp.eye(n)), right.append(c), cones.append(clarabel.NonnegativeConeT(n))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    A = sp.vstack(A, format="csc")
+    solution = clarabel.DefaultSolver(P, -np.ones(n), A, np.concatenate(right), cones, settings).solve()
+    return -solution.obj_val

@@ -73,7 +73,7 @@ def certify(
     support = np.empty(len(alpha), np.uint8)
 
     def facts(off: Floats) -> Any:
-        """Counts and bounds of the rows, and the rounding of primal − dual, if scores are off by `off` units of 2⁻⁵⁰."""
+        """Counts and bounds of the rows, and the rounding of primal − dual, if scores miss by `off` units of 2⁻⁵⁰."""
         largest = float(off.max(initial=0.0))
         shares = np.square(off / largest) if largest > 0 else np.zeros(len(off))
         numbers = largest * stretch, largest * stretch, b * stretch, AT_BOUND, AT_BOUND * float(alpha.max(initial=0.0))
@@ -82,7 +82,7 @@ def certify(
         if problem.hard and 0 < square < np.inf > primal:  # of the smallest margin, which scales f, and of ‖f‖² in both
             rounding = 2 * stretch * primal + (primal + dual) * total / square
             rounding *= 4 * EPSILON * (largest + abs(b))
-        return *found, rounding
+        return *found, rounding + 4 * EPSILON * primal  # and of the last sums
 
     sizes = np.sqrt(problem.sizes)
     found = facts(sizes * inner(np.abs(coef), sizes))
