@@ -31,7 +31,8 @@ def first_screen(subject: Subject, title: str, source: str) -> str:
         tiles.append((f"{found.roc_auc:.3f}", "ROC AUC: 0.5 is chance, 1 is perfect"))
     if (gap := subject.gap) is not None:
         when = ", at training" if subject.certificate is None else ""
-        tiles.append((small_percent(gap), f"the most that other weights could lower the objective{when}"))
+        others = "other weights" if subject.coef is not None else "other functions of its kernel"
+        tiles.append((small_percent(gap), f"the most that {others} could lower the objective{when}"))
     shown = "".join(f'<div class="tile"><b>{value}</b><span>{meaning}</span></div>' for value, meaning in tiles)
     minding = "".join(f"<li>{one}</li>" for one in _to_mind(subject))
     return (
@@ -93,29 +94,42 @@ def _how_sure(subject: Subject) -> str:
     worst = "" if not several else " for any pair of classes" if subject.in_pairs else " for any of the classes"
     judged = subject.proved_here and not subject.trained_here  # perhaps it was trained on others
     where = " on these rows" if judged else "" if subject.proved_here else " on the rows it was trained on"
-    if not np.isfinite(gap):
+    others, none = "Other weights", "No weights"
+    if subject.coef is None:
+        others, none = "Other functions of its kernel", "No function of its kernel"
+    if subject.indefinite:
+        words = f"Nothing is proved of it{worst}: its kernel is not positive semidefinite on these rows."
+    elif not np.isfinite(gap) and subject.coef is None:
+        words = f"Nothing is proved of it{worst}: it may be far from the best function of its kernel."
+    elif not np.isfinite(gap):
         words = f"Nothing is proved about the weights{worst}: they may be far from the best ones."
     elif gap > WIDE_GAP and judged:
-        words = f"Other weights may have an objective {small_percent(gap)} better{worst}{where}."
+        words = f"{others} may have an objective {small_percent(gap)} better{worst}{where}."
     elif gap > WIDE_GAP:
         words = (
-            f"Training stopped short: other weights may have an objective {small_percent(gap)} better{worst}{where}."
+            f"Training stopped short: {others[0].lower()}{others[1:]} may have an objective {small_percent(gap)} "
+            f"better{worst}{where}."
         )
     elif gap <= 1e-12:
-        words = f"No weights can have a better objective{worst}{where}, but for rounding: proved."
+        words = f"{none} can have a better objective{worst}{where}, but for rounding: proved."
     else:
         bound = next((name for power, name in _TINY if gap <= power), small_percent(gap))
-        words = f"No weights can have an objective more than {bound} better{worst}{where}: proved."
+        words = f"{none} can have an objective more than {bound} better{worst}{where}: proved."
     if subject.certificate is None:
         words += " So says its file, of its training."
     if gap <= WIDE_GAP and subject.evaluation.accuracy == 1:
         more = "So longer training would change nothing that matters."
     elif gap <= WIDE_GAP:
-        more = (
-            "So what the model gets wrong is not for lack of training: it takes other features, more rows or another C."
-        )
+        takes = "more rows or another C" if subject.coef is not None else "more rows, another kernel, gamma or C"
+        more = f"So what the model gets wrong is not for lack of training: it takes other features, {takes}."
     elif judged:
         more = "If the model was trained on other rows, that is no fault of its training."
+    elif subject.indefinite:
+        more = "Use another kernel or other parameters of it, before judging the features by this model."
+    elif subject.coef is None:
+        more = (
+            "Train on, scale the features, or use another kernel or gamma, before judging the features by this model."
+        )
     else:
         more = "Train on, scale the features, or use solver='auto', before judging the features by this model."
     return f'<p class="says{"" if gap <= WIDE_GAP else " mind"}">{words} <small>{more}</small></p>'

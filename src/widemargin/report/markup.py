@@ -41,8 +41,8 @@ def small_percent(share: float) -> str:
         return "0\u00a0%"
     percent = 100 * share
     return (
-        f"{percent:,.0f}\u00a0%"
-        if percent >= 100
+        f"{min(percent, 99.9):.1f}\u00a0%"
+        if percent >= 10
         else f"{percent:.2g}\u00a0%"
         if percent >= 1e-4
         else "&lt;\u00a00.0001\u00a0%"

@@ -115,6 +115,12 @@ def certificate_part(subject: Subject) -> str:
         "number that no weights can get under, whatever the solver did. The model's own value, the <em>primal</em>, is "
         "at most the <em>gap</em> above it.</p>"
     )
+    if subject.indefinite:
+        intro = (
+            "<p>Training looks for where an objective, ½‖w‖² and C times the losses, has no slope left. The kernel is "
+            "not positive semidefinite on these rows: it is no inner product of any features, and the <em>dual</em> "
+            "value below bounds nothing.</p>"
+        )
     what = "pair of classes" if subject.in_pairs else "class against the rest"
     facts = _several(proof, what) if isinstance(proof, Certificates) else _single(each[0])
     added = "All pairs'" if subject.in_pairs else "All classes'"
@@ -125,7 +131,7 @@ def _single(proof: Certificate) -> str:
     inside = proof.violations - proof.misclassified
     rows = [
         ("primal", f"{proof.primal:.9g}", "the model's objective"),
-        ("dual", f"{proof.dual:.9g}", "what no weights can get under"),
+        ("dual", f"{proof.dual:.9g}", "what no weights can get under" if np.isfinite(proof.rounding) else "no bound"),
         ("gap", f"{proof.gap:.2e}", "their difference, rounding included"),
         ("relative gap", f"{proof.relative_gap:.2e}", "the gap divided by the dual"),
         ("margin width", f"{proof.width:.6g}", "2/‖w‖, the distance of the two edges of the band"),

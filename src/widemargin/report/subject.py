@@ -119,11 +119,20 @@ class Subject:
 
     @property
     def gap(self) -> float | None:
-        """The relative gap of the certificate; without one, what the model's file says that its training reached."""
-        if self.certificate is not None:
-            return float(self.certificate.relative_gap)
+        """The share of the objective that the gap is, at most 1; infinite where nothing is proved.
+
+        It is that of the certificate; without one, what the model's file says that its training reached.
+        """
         said = getattr(getattr(self.clf, "model", None), "certificate", None) or {}
-        return float(said["relative_gap"]) if "relative_gap" in said else None
+        if self.certificate is None and "relative_gap" not in said:
+            return None
+        relative = float(said["relative_gap"] if self.certificate is None else self.certificate.relative_gap)
+        return relative / (1 + relative) if np.isfinite(relative) else relative
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether nothing is proved of a kernel machine because its kernel is not positive semidefinite."""
+        return self.coef is None and any(np.isinf(one.rounding) for one in each_of(self.certificate or ()))
 
     @property
     def in_pairs(self) -> bool:
@@ -223,4 +232,4 @@ def _agree(proof: Certificate, said: Mapping[str, Any]) -> bool:
 
 def each_of(proof: Any) -> tuple[Certificate, ...]:
     """The certificates of all classes, or the only one."""
-    return tuple(proof) if isinstance(proof, Certificates) else (proof,)
+    return (proof,) if isinstance(proof, Certificate) else tuple(proof)
