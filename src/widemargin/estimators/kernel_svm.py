@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
+from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
 from widemargin import kernel_training, training
 from widemargin.certificate import Certificate, Certificates, InseparableError
@@ -64,7 +66,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "chi2", "additive_chi2" (scikit-learn's names, and
         LIBSVM's formulas), "precomputed", for which X is the kernel matrix, or a function of two sets of rows that
-        returns the matrix of all pairs.
+        returns the matrix of all pairs. Rows of numbers reach it as arrays; others, such as texts, as they are.
     gamma : float, "scale" or "auto", default="scale"
         γ of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is 1/(n_features · X.var()), where rows
         count by their sample weights, as if they were repeated; "auto" is 1/n_features.
@@ -251,7 +253,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             found = f"only one class, {classes[0]}," if len(classes) else "no class"
             raise ValueError(f"y has {found} among the rows of positive weight; a classifier needs at least 2 classes")
         if len(live) < len(y):
-            X = X[np.ix_(live, live)] if self._pairwise else X[live]
+            X = X[np.ix_(live, live)] if self._pairwise else _safe_indexing(X, live)
             y, weights = y[live], weights[live]
         pairs = Pairs.of(y, classes)
         gram = self._gram(X, pairs.order, weights, live)
@@ -275,11 +277,16 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'; use 'ovr'")
         from widemargin.model_kernel import one_vs_rest_scores
 
-        scores = self._pair_scores(X)
-        if len(self.classes_) == 2:
+        scores, k = self._pair_scores(X), len(self.classes_)
+        if k == 2:
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(np.intp)])
-        votes = one_vs_rest_scores(scores, len(self.classes_))
-        return np.asarray(self.classes_[(votes if self.break_ties else np.rint(votes)).argmax(axis=1)])
+        if self.break_ties:
+            return np.asarray(self.classes_[one_vs_rest_scores(scores, k).argmax(axis=1)])
+        votes = np.zeros((len(scores), k), dtype=np.intp)
+        for won, (i, j) in zip((scores > 0).T, combinations(range(k), 2), strict=True):
+            votes[:, i] += won
+            votes[:, j] += ~won
+        return np.asarray(self.classes_[votes.argmax(axis=1)])
 
     @property
     def coef_(self) -> Floats:
@@ -325,11 +332,20 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         return OneAgainstRest(self.C, "hinge", True, self.class_weight, "auto", self.tol, self.max_iter)
 
     def _read(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        if callable(self.kernel) and not _is_table(X):  # texts, graphs: what the function takes
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+            check_classification_targets(y)
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+            return X, y
+        if self._pairwise and issparse(X):
+            raise TypeError("Sparse precomputed kernels are not supported; give X.toarray()")
         X, y = validate_data(
             self,
             X,
             y,
-            accept_sparse=False if self._pairwise else "csr",
+            accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",
             accept_large_sparse=True,
@@ -355,7 +371,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         assert callable(self.kernel)
         K = self.kernel(A, B)
         K = np.asarray(K.toarray() if hasattr(K, "toarray") else K)
-        wanted = A.shape[0], B.shape[0]
+        wanted = _num_samples(A), _num_samples(B)
         if K.shape != wanted:
             raise ValueError(
                 f"the kernel returned an array of shape {K.shape} for {wanted[0]} and {wanted[1]} rows; it must be "
@@ -435,12 +451,12 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         self.kernel_: Kernel | None = gram.kernel if isinstance(gram, PointsGram) else None
         self.classes_ = pairs.classes
         self.support_ = live[rows].astype(np.int32)
-        self.support_vectors_ = np.empty((0, 0)) if self._pairwise else X[rows]
+        self.support_vectors_ = np.empty((0, 0)) if self._pairwise else _safe_indexing(X, rows)
         self.intercept_ = np.array([fit.proved.b for fit in fits])
         self.certificate_: Certificate | Certificates = pairs.certificate(fits)
         self.history_ = fits[0].history if len(fits) == 1 else [fit.history for fit in fits]
         self.n_iter_ = max(fit.iterations for fit in fits)
-        self.shape_fit_ = X.shape
+        self.shape_fit_ = getattr(X, "shape", (_num_samples(X),))
         self._fitted_C = self.C
         curvature = fits[0].curvature
         self._warn(None if curvature is None else replace(curvature, rows=live[pairs.order[curvature.rows]]))
@@ -472,15 +488,16 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     def _pair_scores(self, X: Any) -> Floats:
         """f(x) + b of every row, a column for each pair."""
         check_is_fitted(self, "dual_coef_")
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_large_sparse=True,
-            reset=False,
-        )
+        if hasattr(self, "n_features_in_"):
+            X = validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                accept_large_sparse=True,
+                reset=False,
+            )
         if self.kernel_ is not None:
             return self._model().pair_scores(Rows(X, count_threads(self.n_jobs)))
         if self._pairwise:
@@ -511,6 +528,17 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         tags.input_tags.pairwise = self._pairwise
         tags.input_tags.positive_only = self.kernel in ("chi2", "additive_chi2")
         return tags
+
+
+def _is_table(X: Any) -> bool:
+    """Whether X is made of numbers, and is to be checked as such."""
+    if issparse(X):
+        return True
+    try:
+        values = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return False
+    return values.dtype.kind in "biufc" and values.ndim <= 2
 
 
 def pair_scores(K: Floats, coef: Floats, intercept: Floats, n_support: NDArray[np.integer]) -> Floats:
@@ -544,8 +572,8 @@ def _checked_matrix(K: NDArray[Any], name: str, numbers: NDArray[np.intp] | None
     for begin in range(0, len(K), step):
         apart = np.abs(K[begin : begin + step] - K[:, begin : begin + step].T)
         if apart.size and float(apart.max()) > ASYMMETRY * size:
-            i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-            i += begin
+            row, j = np.unravel_index(int(apart.argmax()), apart.shape)
+            i = begin + int(row)
             raise ValueError(
                 f"{name} is not symmetric: {entry(i, j)} and {entry(j, i)}; a kernel is symmetric, k(a, b) = k(b, a): "
                 f"use a matrix that is, such as ({name} + {name}.T) / 2"

@@ -41,6 +41,8 @@ PARAMETERS = {
 }
 #: Kernels of differences: all rows may be moved by the same vector.
 OF_DIFFERENCES = ("rbf", "laplacian")
+#: A variance whose inverse is finite.
+SMALLEST = 1 / np.finfo(np.float64).max
 #: Share of non-zeros below which rows are multiplied as sparse ones: a multiplication costs the same either way, and
 #: sparse rows need one per non-zero.
 SPARSE = 0.5
@@ -174,15 +176,24 @@ def variance(rows: Rows, weights: Floats | None = None) -> float:
         mean = float(stored @ data) / count
         spread = float(stored @ np.square(data - mean)) + (count - float(stored.sum())) * mean**2
     # Equal numbers differ from their mean by its rounding alone.
-    return spread / count if spread / count > (8 * np.finfo(np.float64).eps * mean) ** 2 else 0.0
+    rounding = (8 * np.finfo(np.float64).eps * mean) ** 2
+    return 0.0 if spread / count <= rounding < np.inf else spread / count
 
 
 def gamma_of(gamma: float | str, rows: Rows, weights: Floats | None = None) -> float:
     """The number that γ stands for: "scale" is 1/(d · Var X) of weighted rows, "auto" is 1/d."""
     if isinstance(gamma, str):
         if gamma == "scale":
-            spread = variance(rows, weights)
-            return 1.0 / (rows.d * spread) if spread > 0 else 1.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                spread = variance(rows, weights)
+            if spread == 0:
+                return 1.0
+            if not SMALLEST < rows.d * spread < np.inf:
+                raise ValueError(
+                    f"gamma='scale' is 1/(n_features · X.var()), and X.var() is {spread:g}; scale the columns of X "
+                    "(StandardScaler), or give gamma a number"
+                )
+            return 1.0 / (rows.d * spread)
         if gamma == "auto":
             return 1.0 / rows.d
         raise ValueError(f"gamma={gamma!r}; it must be a finite number > 0, 'scale' or 'auto'")
