@@ -303,7 +303,7 @@ def checkpoint_for(options: argparse.Namespace) -> Iterator[tuple[Any, Any, Plac
     from widemargin.checkpoint import Checkpoint, CheckpointError
 
     same = ["C", "loss", "no_bias", "class_weight", "tol", "solver", "max_iter", "seed", "label", "zero_based"]
-    same += ["kernel", "gamma", "degree", "coef0"]
+    same += ["kernel", "gamma", "degree", "coef0", "cache_size"]
     run = {name: getattr(options, name) for name in same} | {"version": __version__, **fingerprint(options.data)}
     place = Path(options.checkpoint)
     made = [one for one in (place, *place.parents) if not one.exists()]
