@@ -141,7 +141,8 @@ class _Run:
     @property
     def worst(self) -> tuple[int, int, float]:
         """The pair of rows of the smallest curvature that was met, and it as a share of k(i, i) + k(j, j)."""
-        return min(self.met, self.core.worst, key=lambda pair: pair[2])
+        met: tuple[int, int, float] = min(self.met, self.core.worst, key=lambda pair: pair[2])
+        return met
 
     @property
     def claim(self) -> float:
@@ -253,8 +254,8 @@ def fit(
             curvature = NegativeCurvature(**resumed["curvature"])
         sets = [state["working_set"] for state in resumed["runs"]]
         working_sets = [([*map(int, rows)], [*map(int, came)], int(size)) for rows, came, size in sets]
-        for run, state in zip(runs, resumed["runs"], strict=True):
-            run.resume(state, semidefinite=curvature is None)
+        for run, before in zip(runs, resumed["runs"], strict=True):
+            run.resume(before, semidefinite=curvature is None)
     # Several problems share the whole matrix, where it fits, and have a thread each.
     whole = len(runs) > 1 and gram.n**2 * (4 if single else 8) <= memory
 

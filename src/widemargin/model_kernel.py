@@ -104,7 +104,8 @@ class KernelModel:
         coef, classes = clf.dual_coef_, np.asarray(clf.classes_)
         coef = np.array(coef.toarray() if hasattr(coef, "toarray") else coef, dtype=np.float64, ndmin=2)
         counts = np.array(clf.n_support_, dtype=np.int64)
-        if len(classes) == 2 and (np.diff((coef[0] > 0).astype(int)) < 0).any():  # sklearnex does not group those of two classes
+        # Of two classes sklearnex has its support vectors in the order of the rows, not class by class.
+        if len(classes) == 2 and (np.diff((coef[0] > 0).astype(int)) < 0).any():
             order = np.argsort(coef[0] > 0, kind="stable")
             vectors, coef = vectors[order], coef[:, order]
         names = getattr(clf, "feature_names_in_", None)
