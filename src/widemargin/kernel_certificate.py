@@ -55,7 +55,9 @@ def certify(
         scores = problem.scores(feasible * y)
     alpha = feasible
     coef = alpha * y
-    square = max(inner(coef, scores), 0.0)
+    square = inner(coef, scores)
+    if semidefinite or problem.hard:  # else it may well be negative
+        square = max(square, 0.0)
     b = dual_problem.best_bias(scores) if b is None else b
     margins = y * (scores + b)
     stretch = 1.0
@@ -91,7 +93,7 @@ def certify(
         found = found if sharper is None else facts(sharper)
     counts, worst, slack, violations, misclassified, right, rounding = found
     names, demands = ("α = 0", "0 < α < c", "α = c"), ("m ≥ 1", "m = 1", "m ≤ 1")
-    size = math.sqrt(square) * stretch
+    size = math.sqrt(max(square, 0.0)) * stretch
     certificate = Certificate(
         primal=primal,
         dual=dual,

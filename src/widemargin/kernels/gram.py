@@ -118,8 +118,8 @@ class PointsGram(Gram):
         if not np.isfinite(self.diagonal).all():
             at = int(np.argmin(np.isfinite(self.diagonal)))
             raise ValueError(
-                f"k(x, x) of row {at if numbers is None else numbers[at]} is {self.diagonal[at]:g} with {kernel}; scale "
-                "the columns of X, or use a smaller gamma or degree"
+                f"k(x, x) of row {at if numbers is None else numbers[at]} is {self.diagonal[at]:g} with {kernel}; "
+                "scale the columns of X, or use a smaller gamma or degree"
             )
         self.largest = float(largest)
 
@@ -142,9 +142,11 @@ class PointsGram(Gram):
 
     def rounding(self, index: NDArray[np.intp], coef: Floats) -> Floats | None:
         """By how much each of `products` may be off: exp(−γD) by a share of itself, and not at all for j = i."""
+        own, size = self._lost / 2 * self._norms, np.abs(coef)
+        if self.kernel.name == "additive_chi2":
+            return np.asarray(2 * (own * size.sum() + own[index] @ size))
         if self.kernel.name not in OF_DISTANCES:
             return None
-        own, size = self._lost / 2 * self._norms, np.abs(coef)
         near, far = self.products(index, np.column_stack([size, own[index] * size])).T
         near[index] -= size
         far[index] -= own[index] * size
