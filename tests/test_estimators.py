@@ -84,9 +84,11 @@ CHANGES = {
     "fit_intercept": False,
     "gamma": 2.0,
     "kernel": "laplacian",
+    "landmarks": "leverage",
     "learning_rate": 0.3,
     "loss": "squared_hinge",
     "max_iter": 1,
+    "n_components": 30,
     "patience": 1,
     "random_state": 7,
     "shuffle": False,
@@ -103,6 +105,8 @@ BEFORE = {
     (KernelSVM, "solver"): {"solver": "smo", "tol": 9e-4},
     (KernelSVM, "degree"): {"kernel": "poly"},
     (KernelSVM, "coef0"): {"kernel": "poly"},
+    (KernelSVM, "n_components"): {"solver": "nystroem"},
+    (KernelSVM, "landmarks"): {"solver": "nystroem"},
 }
 #: What the parameter is changed to, where one value does not suit all estimators.
 AFTER = {(KernelSVM, "solver"): "auto"}

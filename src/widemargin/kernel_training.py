@@ -88,6 +88,11 @@ class KernelFit:
         """The dual variables that the certificate vouches for."""
         return self.certificate.alpha
 
+    @property
+    def support(self) -> NDArray[np.intp]:
+        """The rows of the problem that f consists of."""
+        return self.certificate.support
+
     def follow(self, earlier: Fit) -> None:
         """Counts what the linear solvers did before, from whose α this fit began."""
         seconds = earlier.history[-1].seconds if earlier.history else 0.0

@@ -7,6 +7,7 @@ in LIBSVM and SVC.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -60,7 +61,7 @@ class Pairs:
             problems.append(KernelProblem.of(gram, segments, y, costs))
         return problems
 
-    def support(self, fits: list[KernelFit]) -> tuple[NDArray[np.intp], Floats, NDArray[np.int32]]:
+    def support(self, fits: Sequence[KernelFit]) -> tuple[NDArray[np.intp], Floats, NDArray[np.int32]]:
         """The support vectors' rows, grouped by class, their coefficients, and how many each class has.
 
         Coefficients are laid out as in LIBSVM and SVC: of a support vector of class i, the one of the pair with class j
@@ -72,7 +73,7 @@ class Pairs:
         for (i, j), fit in zip(combinations(range(k), 2), fits, strict=True):
             index, coef = self.order[fit.index], fit.proved.coef.copy()
             inside = np.zeros(len(index), dtype=bool)
-            inside[fit.certificate.support] = True
+            inside[fit.support] = True
             coef[~inside] = 0.0
             used[index[inside]] = True
             first = self.place[index] == i
@@ -83,7 +84,7 @@ class Pairs:
         counts = np.bincount(self.place[rows], minlength=k).astype(np.int32)
         return rows, np.ascontiguousarray(table[:, rows]), counts
 
-    def certificate(self, fits: list[KernelFit]) -> Certificate | Certificates:
+    def certificate(self, fits: Sequence[KernelFit]) -> Certificate | Certificates:
         """The proof of all pairs, or the one there is for two classes."""
         each = tuple(fit.certificate for fit in fits)
         return each[0] if len(each) == 1 else Certificates(self.names, each)

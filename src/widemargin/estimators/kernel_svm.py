@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from numbers import Integral, Real
@@ -18,7 +19,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, check_random_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
-from widemargin import kernel_training, training
+from widemargin import kernel_nystroem, kernel_training, training
 from widemargin.certificate import Certificate, Certificates, InseparableError
 from widemargin.data import Rows
 from widemargin.data.labels import distinct
@@ -79,33 +80,44 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     tol : float, default=1e-3
         The relative duality gap to prove. Of a kernel that is not positive semidefinite, for which nothing is proved,
         the largest violation of the KKT conditions.
-    solver : {"auto", "smo"}, default="auto"
+    solver : {"auto", "smo", "nystroem"}, default="auto"
         "smo" is sequential minimal optimisation on blocks of rows. "auto" trains the linear kernel with the linear
         solvers and all others with "smo", and ends problems of up to 200 rows (2,048 if tol < 1e-3) with Newton steps
-        on the rows with 0 < α < c, which give the last digits.
+        on the rows with 0 < α < c, which give the last digits. "nystroem" is approximate, for many rows: it finds the
+        best f = Σ βⱼ k(zⱼ, ·) of `n_components` rows zⱼ with the linear solvers, for which `tol` then is, and
+        `certificate_` says how far that is from the exact optimum. It keeps n_samples × n_components numbers of 4
+        bytes (8 if tol < 1e-5). C must be finite.
     max_iter : int or None, default=None
         The most rounds, each of which solves for a block of up to 2,048 rows; None for as many as it takes.
     cache_size : float or None, default=None
-        Megabytes of kernel values that may be kept; None for a quarter of the free memory. It changes the time and,
+        Megabytes of kernel values that "smo" may keep; None for a quarter of the free memory. It changes the time and,
         below 4,000, perhaps the last digits. Kernel values that are quicker to compute than to read from memory are not
         kept at all.
     n_jobs : int or None, default=None
         Threads; None for all cores at hand. The result is the same, to the last bit, whatever their number.
     random_state : int, RandomState or None, default=None
-        Seed of the order in which the linear solvers visit rows, for the linear kernel. Nothing else is random.
+        Seed of the order in which the linear solvers visit rows, for the linear kernel and "nystroem", and of the
+        choice of landmarks. Nothing else is random.
     warm_start : bool, default=False
-        Whether to begin where the last fit ended, at another C or kernel or with rows added.
+        Whether to begin where the last fit ended, at another C or kernel or with rows added; the exact solvers may
+        go on from a fit with "nystroem".
     verbose : int, default=0
         1 shows progress on fits that take longer than two seconds, 2 every evaluation.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Whether `decision_function` of three classes or more has a column per class or per pair of classes.
     break_ties : bool, default=False
         Whether classes with equally many votes are told apart by their scores; needs "ovr".
+    n_components : int, default=100
+        How many rows are the landmarks zⱼ of "nystroem"; of three classes or more, each has its share of them, and at
+        least one, and the f of a pair has those of its two classes.
+    landmarks : {"random", "k-means++", "leverage"}, default="random"
+        How they are chosen: all rows alike, spread out as the first centres of k-means, or by approximate leverage
+        scores, which are large for rows that others say little about.
 
     Attributes
     ----------
     support_ : array of shape (n_support,)
-        The rows with α > 0, grouped by class.
+        The rows with α > 0, grouped by class; the landmarks, if solver="nystroem".
     support_vectors_ : array or CSR matrix of shape (n_support, n_features)
         Those rows; empty for a precomputed kernel.
     n_support_ : array of shape (n_classes,)
@@ -119,7 +131,10 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     kernel_ : Kernel
         The kernel with γ as a number; None if it was precomputed or is a function.
     certificate_ : Certificate, or Certificates of all pairs
-        The proof: primal, dual, gap, the KKT table, the margin's width, in the kernel's space.
+        The proof: primal, dual, gap, the KKT table, the margin's width, in the kernel's space. With "nystroem" it is
+        of the exact problem, too: the dual value is exact, or a bound where that would take too long.
+    approximate_certificate_ : Certificate, or Certificates of all pairs
+        With "nystroem" only: the proof for the best f of the landmarks.
     history_ : list of records, or one list per pair
     n_iter_ : int
         Rounds taken, the most over all pairs.
@@ -154,6 +169,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         verbose: int = 0,
         decision_function_shape: Literal["ovr", "ovo"] = "ovr",
         break_ties: bool = False,
+        n_components: int = 100,
+        landmarks: Literal["random", "k-means++", "leverage"] = "random",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -171,6 +188,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         self.verbose = verbose
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.n_components = n_components
+        self.landmarks = landmarks
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on the rows of X with the labels y.
@@ -209,6 +228,9 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         max_iter = self.max_iter
         with ProgressLine("training", self.tol, verbose=int(self.verbose), began=time.perf_counter()) as line:
             try:
+                if self.solver == "nystroem":
+                    self._keep(self._nystroem_fits(problems, starts, line.show, keep), pairs, gram, X, live)
+                    return self
                 if starts is None and resumed is None:
                     before = self._linear_fits(gram, problems, line.show, keep)
                     starts = [fit.alpha for fit in before] or None
@@ -302,8 +324,17 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     def _check_parameters(self) -> None:
         """Every parameter acts or raises."""
         self._task().check()
-        if self.solver not in ("auto", "smo"):
-            raise ValueError(f"solver={self.solver!r}; choose from 'auto', 'smo'")
+        if self.solver not in ("auto", "smo", "nystroem"):
+            raise ValueError(f"solver={self.solver!r}; choose from 'auto', 'smo', 'nystroem'")
+        if isinstance(self.n_components, bool) or not isinstance(self.n_components, Integral) or self.n_components < 1:
+            raise ValueError(f"n_components={self.n_components!r}; it must be a whole number ≥ 1")
+        if self.landmarks not in kernel_nystroem.LANDMARKS:
+            choices = ", ".join(map(repr, kernel_nystroem.LANDMARKS))
+            raise ValueError(f"landmarks={self.landmarks!r}; choose from {choices}")
+        if self.solver == "nystroem" and np.isinf(self.C):
+            raise ValueError(
+                "C=inf is the hard margin, which solver='nystroem' has not; use solver='smo' or a finite C"
+            )
         if self.cache_size is not None and (not isinstance(self.cache_size, Real) or not self.cache_size > 0):
             raise ValueError(f"cache_size={self.cache_size!r}; it must be a number > 0, of megabytes, or None")
         if self.decision_function_shape not in ("ovr", "ovo"):
@@ -391,7 +422,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         if self.solver != "auto" or not isinstance(gram, PointsGram) or gram.kernel.name != "linear":
             return []
         fits = []
-        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(MOST_SEEDS))
+        seed = self._seed()
         with training.OneBlasThread():
             for one in problems:
                 try:
@@ -411,19 +442,56 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                     raise KeyboardInterrupt  # before anything was reached for the others
         return fits
 
+    def _seed(self) -> int:
+        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(MOST_SEEDS))
+
+    def _nystroem_fits(
+        self,
+        problems: list[KernelProblem],
+        starts: list[Floats] | None,
+        watch: training.Watch,
+        keep: Keep | None,
+    ) -> list[kernel_nystroem.NystroemFit]:
+        """The best functions of some landmarks."""
+        n = problems[0].gram.n
+        if self.n_components > n:
+            warnings.warn(
+                f"n_components={self.n_components} and only {n} rows: all of them are landmarks; use a smaller "
+                "n_components, or solver='smo', which is exact",
+                UserWarning,
+                stacklevel=4,
+            )
+        return kernel_nystroem.fit(
+            problems,
+            n_components=int(min(self.n_components, n)),
+            landmarks=self.landmarks,
+            tol=float(self.tol),
+            max_iter=self.max_iter,
+            seed=self._seed(),
+            starts=starts,
+            watch=watch,
+            keep=keep,
+        )
+
     def _starts(
         self, pairs: Pairs, problems: list[KernelProblem], classes: NDArray[Any], live: NDArray[np.intp]
     ) -> list[Floats] | None:
         """The last fit's dual variables, cut to the costs of this one; None if they are no start for this one."""
         if not self.warm_start or not hasattr(self, "dual_coef_") or not np.array_equal(self.classes_, classes):
             return None
+        starts, k = [], len(classes)
+        if self._alpha is not None:  # support vectors are landmarks, whose coefficients are no dual variables
+            for (rows, coef), problem in zip(self._alpha, problems, strict=True):
+                v = np.zeros(max(int(live.max()), int(rows.max(initial=0))) + 1)
+                v[rows] = coef
+                starts.append(np.clip(v[live[pairs.order[problem.index]]] * problem.y, 0.0, problem.c))
+            return starts
         if len(self.support_) and self.support_.max() > live.max():
             return None
         place = np.full(int(live.max()) + 1, -1)
         place[live] = np.arange(len(live))
         at = place[self.support_]
         known = at >= 0
-        starts, k = [], len(classes)
         table = np.zeros((k - 1, len(live)))
         table[:, at[known]] = self.dual_coef_[:, known]
         numbers = [(i, j) for i in range(k) for j in range(i + 1, k)]
@@ -443,7 +511,12 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         return numbered
 
     def _keep(
-        self, fits: list[kernel_training.KernelFit], pairs: Pairs, gram: Gram, X: Any, live: NDArray[np.intp]
+        self,
+        fits: Sequence[kernel_training.KernelFit],
+        pairs: Pairs,
+        gram: Gram,
+        X: Any,
+        live: NDArray[np.intp],
     ) -> None:
         if len(fits) < len(pairs.names):
             raise KeyboardInterrupt  # before anything was reached
@@ -458,13 +531,24 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         self.n_iter_ = max(fit.iterations for fit in fits)
         self.shape_fit_ = getattr(X, "shape", (_num_samples(X),))
         self._fitted_C = self.C
-        curvature = fits[0].curvature
-        self._warn(None if curvature is None else replace(curvature, rows=live[pairs.order[curvature.rows]]))
+        #: Of a fit with "nystroem", the rows and their αy of every pair.
+        self._alpha: list[tuple[NDArray[np.intp], Floats]] | None = None
+        self.__dict__.pop("approximate_certificate_", None)
+        approximate = [fit for fit in fits if isinstance(fit, kernel_nystroem.NystroemFit)]
+        if approximate:
+            each = tuple(fit.approximate for fit in approximate)
+            self.approximate_certificate_ = each[0] if len(each) == 1 else Certificates(pairs.names, each)
+            self._alpha = []
+            for fit in approximate:
+                used = np.flatnonzero(fit.dual_coef)
+                self._alpha.append((live[pairs.order[fit.index[used]]], fit.dual_coef[used]))
         if any(fit.interrupted for fit in fits):
             raise KeyboardInterrupt
+        curvature = fits[0].curvature
+        self._warn(None if curvature is None else replace(curvature, rows=live[pairs.order[curvature.rows]]))
 
     def _warn(self, curvature: kernel_training.NegativeCurvature | None) -> None:
-        reached = self.certificate_.relative_gap
+        reached = getattr(self, "approximate_certificate_", self.certificate_).relative_gap
         if curvature is not None:
             warnings.warn(
                 f"the kernel is not positive semidefinite: {curvature}. The fit is a stationary point and nothing is "
@@ -474,12 +558,13 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             )
         elif reached > self.tol:
             advice = "scale the columns of X, or ask for a larger tol"
+            of = " of the landmarks' problem" if self.solver == "nystroem" else ""
             if self.max_iter is not None and self.n_iter_ >= self.max_iter:
                 advice = "raise max_iter"
             elif np.isinf(self.C):
                 advice = "the classes may touch or overlap: use a finite C"
             warnings.warn(
-                f"the relative gap is {reached:.1e} after {self.n_iter_} rounds, asked for was tol={self.tol:.1e}; "
+                f"the relative gap{of} is {reached:.1e} after {self.n_iter_} rounds, asked for was tol={self.tol:.1e}; "
                 f"{advice}",
                 ConvergenceWarning,
                 stacklevel=5,
