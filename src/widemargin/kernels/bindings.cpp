@@ -106,6 +106,21 @@ struct Source {
     }
 };
 
+// What the kernel matrices of several γ share.
+template <class T>
+struct SharedSums {
+    kernels::Sums<T> sums;
+
+    static SharedSums of(const Function& f, const Rows& rows, const Shift& shift, bool sparse, int threads) {
+        nb::gil_scoped_release release;
+        return {kernels::Sums<T>(f, points_of<T>(f, rows, shift_of(shift, rows), sparse), threads)};
+    }
+    Source<T> source(const Function& f, int threads) const {
+        nb::gil_scoped_release release;
+        return {std::make_unique<kernels::WholeMatrix<T>>(f, sums, threads), nb::object()};
+    }
+};
+
 using SegmentTuple = std::tuple<Index, Index>;  // the first row in the source, and how many
 
 template <class T>
@@ -174,8 +189,11 @@ class Solver {
 };
 
 template <class T>
-void bind_precision(nb::module_& m, const char* source, const char* solver) {
+void bind_precision(nb::module_& m, const char* source, const char* shared, const char* solver) {
     using namespace nb::literals;
+    nb::class_<SharedSums<T>>(m, shared)
+        .def_static("of", &SharedSums<T>::of, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "threads"_a)
+        .def("source", &SharedSums<T>::source, "function"_a, "threads"_a);
     nb::class_<Source<T>>(m, source)
         .def_static("computed", &Source<T>::computed, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "bytes"_a)
         .def_static("whole", &Source<T>::whole, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "threads"_a)
@@ -202,8 +220,8 @@ void bind_kernels(nb::module_& m) {
     m.def("kernel_matrix", &kernel_matrix, "function"_a, "a"_a, "b"_a, "shift"_a.none(), "sparse"_a, "threads"_a);
     m.def("kernel_scores", &kernel_scores, "function"_a, "x"_a, "b"_a, "coef"_a, "shift"_a.none(), "sparse"_a, "threads"_a);
     m.def("kernel_diagonal", &kernel_diagonal, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a);
-    bind_precision<float>(m, "KernelRows32", "KernelSmo32");
-    bind_precision<double>(m, "KernelRows64", "KernelSmo64");
+    bind_precision<float>(m, "KernelRows32", "KernelSums32", "KernelSmo32");
+    bind_precision<double>(m, "KernelRows64", "KernelSums64", "KernelSmo64");
 }
 
 }  // namespace widemargin::bindings

@@ -46,6 +46,21 @@ void add_rows(const T* rows, const double* by, Index count, double* to, Index wi
     }
 }
 
+// to[k·columns + v] += Σ rows[r·kChunk + k] by[r·columns + v] over `count` rows, k < width and all v; `columns` are whole vectors.
+inline void add_products(const double* rows, const double* by, Index count, Index columns, double* to, Index width) {
+    for (Index v = 0; v < columns; v += kLanes<double>)
+        for (Index k = 0; k < width; ++k) {
+            double* const at = to + k * columns + v;
+            Vector<double> sum, some;
+            std::memcpy(&sum, at, sizeof sum);
+            for (Index r = 0; r < count; ++r) {
+                std::memcpy(&some, by + r * columns + v, sizeof some);
+                sum += rows[r * kChunk + k] * some;
+            }
+            std::memcpy(at, &sum, sizeof sum);
+        }
+}
+
 // out[c·columns + v] = Σ over the rows j of B: k(row c of X, b_j) · coef[j·columns + v], all in double precision.
 template <class Rows>
 void scores(const Function& f, const Rows& x, const double* shift, bool sparse, const Points<double>& B, const double* coef,
@@ -56,25 +71,23 @@ void scores(const Function& f, const Rows& x, const double* shift, bool sparse, 
     std::vector<Index> all(static_cast<std::size_t>(B.n));
     std::iota(all.begin(), all.end(), Index{0});
     const Groups<double> groups(B, all.data(), B.n);
+    const Index wide = columns == 1 ? 1 : (columns + kLanes<double> - 1) / kLanes<double> * kLanes<double>;
+    Buffer<double> by(static_cast<std::size_t>(B.n * wide), 0.0);
+    for (Index j = 0; j < B.n; ++j) std::copy_n(coef + j * columns, columns, by.data() + j * wide);
     run_pieces(static_cast<int>((x.n + length - 1) / length), threads, [&](int piece) {
         const Index begin = piece * length, end = std::min(x.n, begin + length);
         const Points<double> here = points_of<double>(f, x, nullptr, begin, end, shift, sparse);
         thread_local Scratch<double> scratch;
         const Stretch<double> stretch(here, 0, here.n, scratch);
+        Buffer<double> sums(static_cast<std::size_t>(here.n * wide), 0.0);
         for (Index group = 0; group < groups.size(); ++group) {
-            const Index count = groups.rows(group);
-            const double* const by = coef + group * kGroup * columns;
+            const double* const mine = by.data() + group * kGroup * wide;
             values_of_group(f, groups, group, stretch, 0, here.n, scratch, [&](Index from, Index to, const double* values) {
-                double* const sum = out + (begin + from) * columns;
-                if (columns == 1) return add_rows(values, by, count, sum, to - from);
-                for (Index c = 0; c < to - from; ++c)
-                    for (Index r = 0; r < count; ++r) {
-                        const double k = values[r * kChunk + c], *const a = by + r * columns;
-#pragma omp simd
-                        for (Index v = 0; v < columns; ++v) sum[c * columns + v] += k * a[v];
-                    }
+                if (wide == 1) add_rows(values, mine, groups.rows(group), sums.data() + from, to - from);
+                else add_products(values, mine, groups.rows(group), wide, sums.data() + from * wide, to - from);
             });
         }
+        for (Index c = 0; c < here.n; ++c) std::copy_n(sums.data() + c * wide, columns, out + (begin + c) * columns);
     });
 }
 

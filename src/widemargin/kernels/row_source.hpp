@@ -39,6 +39,7 @@ class RowSource {
    public:
     virtual ~RowSource() = default;
     virtual Index size() const = 0;  // rows and columns of the kernel matrix
+    virtual bool whole() const { return false; }  // whether all of it is in memory
     // Rows and columns `fresh` of the kernel matrix of these rows, with `width` numbers from one row of it to the next.
     virtual void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) = 0;
     // e[local] −= Σ by[r] K[rows[r], source] over the columns of these segments, in double precision.
@@ -93,6 +94,13 @@ class Mirror {
         }
     }
 
+    // Copies what stands in these rows' columns from … to to the rows from … to, where they are not rows of their own.
+    void copy(Index from, Index to) const {
+        for (const Index at : places)
+            for (Index c = from; c < to; ++c)
+                if (!is_place[static_cast<std::size_t>(c)]) matrix[c * width + at] = matrix[at * width + c];
+    }
+
    private:
     const std::vector<Index>& places;
     T* matrix;
@@ -105,27 +113,24 @@ template <class T>
 class StoredRows : public RowSource<T> {
    public:
     void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) override {
-        const auto at = [](Index k) { return static_cast<std::size_t>(k); };
-        const Mirror<T> mirror(rows.size(), fresh, matrix, width);
         const auto count = static_cast<Index>(fresh.size()), q = static_cast<Index>(rows.size());
+        constexpr Index some = 64;
         std::vector<Index> wanted(fresh.size());
-        for (std::size_t k = 0; k < fresh.size(); ++k) wanted[k] = rows[at(fresh[k])];
+        for (std::size_t k = 0; k < fresh.size(); ++k) wanted[k] = rows[static_cast<std::size_t>(fresh[k])];
         for (Index first = 0; first < count; first += capacity()) {
-            const Index some = std::min(capacity(), count - first);
-            fetch(wanted.data() + first, some, threads);
-            run_pieces(static_cast<int>((q + kChunk - 1) / kChunk), threads, [&](int piece) {
-                const Index begin = piece * kChunk, end = std::min(q, begin + kChunk);
-                T values[kGroup * kChunk];
-                for (Index group = first; group < first + some; group += kGroup) {
-                    const Index these = std::min(kGroup, first + some - group);
-                    for (Index r = 0; r < these; ++r) {
-                        const T* const from = row(wanted[at(group + r)]);
-                        for (Index c = begin; c < end; ++c) values[r * kChunk + c - begin] = from[rows[at(c)]];
-                    }
-                    mirror.write(group, these, begin, end, values);
+            const Index last = std::min(count, first + capacity());
+            fetch(wanted.data() + first, last - first, threads);
+            run_pieces(static_cast<int>((last - first + some - 1) / some), threads, [&](int piece) {
+                for (Index r = first + piece * some; r < std::min(last, first + piece * some + some); ++r) {
+                    const T* const from = row(wanted[static_cast<std::size_t>(r)]);
+                    T* const to = matrix + fresh[static_cast<std::size_t>(r)] * width;
+                    for (Index c = 0; c < q; ++c) to[c] = from[rows[static_cast<std::size_t>(c)]];
                 }
             });
         }
+        const Mirror<T> mirror(rows.size(), fresh, matrix, width);
+        if (count < q)
+            run_pieces(static_cast<int>((q + some - 1) / some), threads, [&](int piece) { mirror.copy(piece * some, std::min(q, piece * some + some)); });
     }
 
     void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) override {
@@ -154,6 +159,7 @@ class GivenMatrix final : public StoredRows<T> {
    public:
     GivenMatrix(const T* k, Index n, Index stride) : k(k), n(n), stride(stride) {}
     Index size() const override { return n; }
+    bool whole() const override { return true; }
 
    private:
     const T* k;
@@ -162,18 +168,61 @@ class GivenMatrix final : public StoredRows<T> {
     const T* row(Index i) const override { return k + i * stride; }
 };
 
+// The sums over the columns that the kernel values of all pairs of rows begin with: γ, degree and coef0 are not in them.
+template <class T>
+class Sums {
+   public:
+    const Index n, stride;
+    const Buffer<T> self;
+
+    Sums(const Function& f, const Points<T>& points, int threads)
+        : n(points.n), stride((n + 15) / 16 * 16), self(points.self), matrix(huge_memory<T>(n * stride)) {
+        if (!n) return;
+        std::vector<Index> all(static_cast<std::size_t>(n));
+        std::iota(all.begin(), all.end(), Index{0});
+        const Groups<T> groups(points, all.data(), n);
+        const Index length = Stretch<T>::length(points);
+        run_pieces(static_cast<int>((n + length - 1) / length), threads, [&](int piece) {
+            const Index begin = piece * length, end = std::min(n, begin + length);
+            thread_local Scratch<T> scratch;
+            const Stretch<T> stretch(points, begin, end, scratch);
+            for (Index group = 0; group < groups.size(); ++group) {
+                groups.enter(group, scratch);
+                for (Index from = begin; from < end; from += kChunk) {
+                    const Index to = std::min(end, from + kChunk);
+                    with_combine(f.shape, [&]<class Combine>(Combine) { sums_of_group<Combine>(groups, group, stretch, from, to, scratch); });
+                    for (Index r = 0; r < groups.rows(group); ++r)
+                        std::copy_n(scratch.sums.data() + r * kChunk, to - from, matrix.get() + (group * kGroup + r) * stride + from);
+                }
+                groups.leave(group, scratch);
+            }
+        });
+    }
+    const T* row(Index i) const { return matrix.get() + i * stride; }
+
+   private:
+    Memory<T> matrix;
+};
+
 // All rows, computed once.
 template <class T>
 class WholeMatrix final : public StoredRows<T> {
    public:
-    WholeMatrix(const Function& f, const Points<T>& points, int threads)
-        : n(points.n), stride((n + 15) / 16 * 16), matrix(huge_memory<T>(n * stride)) {
-        std::vector<Index> all(static_cast<std::size_t>(n));
-        std::vector<T*> rows(all.size());
-        for (Index i = 0; i < n; ++i) all[static_cast<std::size_t>(i)] = i, rows[static_cast<std::size_t>(i)] = matrix.get() + i * stride;
-        rows_of_matrix(f, points, all.data(), n, points, rows.data(), threads);
+    WholeMatrix(const Function& f, const Points<T>& points, int threads) : WholeMatrix(f, Sums<T>(f, points, threads), threads) {}
+    WholeMatrix(const Function& f, const Sums<T>& sums, int threads)
+        : n(sums.n), stride(sums.stride), matrix(huge_memory<T>(n * stride)) {
+        int weight = 0;
+        with_combine(f.shape, [&]<class Combine>(Combine) { weight = Combine::weight; });
+        run_pieces(static_cast<int>((n + kGroup - 1) / kGroup), threads, [&](int piece) {
+            for (Index i = piece * kGroup; i < std::min(n, piece * kGroup + kGroup); ++i) {
+                T* const to = matrix.get() + i * stride;
+                std::copy_n(sums.row(i), n, to);
+                finish(f, to, n, sums.self[static_cast<std::size_t>(i)], sums.self.data(), weight);
+            }
+        });
     }
     Index size() const override { return n; }
+    bool whole() const override { return true; }
     std::int64_t computed() const override { return n; }
 
    private:

@@ -10,12 +10,16 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
 #include "../../kernels/points.hpp"
 
 namespace widemargin {
+
+inline constexpr Index kFewest = 64;     // rows; a smaller block is solved before it is copied
+inline constexpr Index kShrinkings = 4;  // looks for inactive rows in as many steps as there are rows: a copy costs as much as some
 
 // The pair of rows whose η is smallest beside k(i, i) + k(j, j): below 0, the kernel is not positive semidefinite.
 struct Curvature {
@@ -55,6 +59,75 @@ class Block {
         for (Index i = 0; i < q; ++i) own[static_cast<std::size_t>(i)] = row(i)[i], bounds(i);
         Index steps = 0;
         change(row(0), row(0), 0.0);
+        while (steps < most && violation() > tol) {
+            const Index before = steps;
+            steps += take_steps(std::min(most - steps, std::max<Index>(q / kShrinkings, 1)), tol);
+            if (steps == before) break;
+            if (steps < most && violation() > tol) steps += shrink_and_run(most - steps, tol);
+        }
+        return steps;
+    }
+
+    double violation() const { return static_cast<double>(highest) - static_cast<double>(lowest); }
+    Index last_i = -1, last_j = -1;  // of the last step
+    double last_step = 0;
+
+   private:
+    using Values = kernels::Vector<T>;
+    using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+    using Places = kernels::Vector<Whole>;
+
+    Buffer<T> own;         // k(i, i)
+    Buffer<T> rise, fall;  // 0 where αy may rise, else −∞; 0 where it may fall, else ∞
+    T highest = 0, lowest = 0;
+    Index highest_at = -1;
+    std::unique_ptr<Block> smaller;  // of the active rows
+    Buffer<T> smaller_matrix;
+    std::vector<Index> active;
+
+    // Steps on the active rows alone, on a matrix of their own: those of the others are neither read nor brought up to
+    // date before the end. A row at a bound is not active if no other violates the KKT conditions together with it.
+    Index shrink_and_run(Index most, double tol) {
+        active.clear();
+        for (Index i = 0; i < q; ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            if ((rise[at] == 0 && e[at] >= lowest) || (fall[at] == 0 && e[at] <= highest)) active.push_back(i);
+        }
+        const auto count = static_cast<Index>(active.size());
+        if (count < kFewest || 4 * count > 3 * q) return 0;
+        if (!smaller) smaller = std::make_unique<Block>();
+        smaller_matrix.resize(static_cast<std::size_t>(count * width_of(count)));
+        smaller->resize(count, smaller_matrix.data());
+        smaller->worst = {};
+        for (Index r = 0; r < count; ++r) {
+            const auto from = static_cast<std::size_t>(active[static_cast<std::size_t>(r)]), to = static_cast<std::size_t>(r);
+            smaller->alpha[to] = alpha[from], smaller->e[to] = e[from], smaller->c[to] = c[from], smaller->y[to] = y[from];
+            const T* const here = row(static_cast<Index>(from));
+            T* const there = smaller->row(r);
+            for (Index k = 0; k < count; ++k) there[k] = here[active[static_cast<std::size_t>(k)]];
+            std::fill(there + count, there + smaller->width, T(0));
+        }
+        const Index steps = smaller->run(most, tol);
+        if (smaller->worst.share < worst.share) {
+            worst = smaller->worst;
+            worst.i = active[static_cast<std::size_t>(worst.i)], worst.j = active[static_cast<std::size_t>(worst.j)];
+        }
+        for (Index r = 0; r < count; ++r) {
+            const Index i = active[static_cast<std::size_t>(r)];
+            const auto from = static_cast<std::size_t>(r), to = static_cast<std::size_t>(i);
+            const T by = static_cast<T>((smaller->alpha[from] - alpha[to]) * y[to]);
+            alpha[to] = smaller->alpha[from], bounds(i);
+            if (by == 0) continue;
+            const T* const k = row(i);
+#pragma omp simd
+            for (Index j = 0; j < width; ++j) e[static_cast<std::size_t>(j)] -= by * k[j];
+        }
+        change(row(0), row(0), 0.0);
+        return steps;
+    }
+
+    Index take_steps(Index most, double tol) {
+        Index steps = 0;
         for (; steps < most && violation() > tol; ++steps) {
             const Index i = highest_at;
             const Index j = partner(i);
@@ -74,20 +147,6 @@ class Block {
         }
         return steps;
     }
-
-    double violation() const { return static_cast<double>(highest) - static_cast<double>(lowest); }
-    Index last_i = -1, last_j = -1;  // of the last step
-    double last_step = 0;
-
-   private:
-    using Values = kernels::Vector<T>;
-    using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-    using Places = kernels::Vector<Whole>;
-
-    Buffer<T> own;         // k(i, i)
-    Buffer<T> rise, fall;  // 0 where αy may rise, else −∞; 0 where it may fall, else ∞
-    T highest = 0, lowest = 0;
-    Index highest_at = -1;
 
     static const Values& at(const T* from) { return *reinterpret_cast<const Values*>(from); }
     static Places first() {

@@ -162,11 +162,12 @@ class KernelSmo {
         place_new();
     }
 
-    // Doubles the working set while it has no room for all rows that are free, and as many others.
+    // The working set grows by half while it has no room for all rows that are free, and a quarter as many others. Where
+    // the kernel matrix is there, it is as large as can be: its kernel values need not be computed.
     void grow(Index free) {
         const Index most = std::min(options.largest, n);
-        size = std::min(std::max(size, options.smallest), most);
-        while (size < most && 2 * free > size) size = std::min(2 * size, most);
+        size = source.whole() ? most : std::min(std::max(size, options.smallest), most);
+        while (size < most && free + free / 4 > size) size = std::min(size + size / 2, most);
     }
 
     // Gives the rows `next` places: those not taken yet, then those of rows that are to leave.

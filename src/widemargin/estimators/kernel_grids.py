@@ -1,0 +1,297 @@
+"""Kernel machines for many γ and C, held against rows that they were not trained on."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+
+from widemargin import _core
+from widemargin.certificate import Certificate, Certificates
+from widemargin.data import Rows
+from widemargin.data.machine import free_memory
+from widemargin.estimators.kernel_svm import SHARE, KernelSVM
+from widemargin.kernel_paths import Reached, follow
+from widemargin.kernel_problem import KernelProblem
+from widemargin.kernels import Kernel, PointsGram
+from widemargin.kernels.gram import Source
+from widemargin.model_kernel import one_vs_rest_scores
+from widemargin.one_against_rest import count_threads
+from widemargin.one_vs_one import Pairs
+from widemargin.progress import ProgressLine
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KernelGrid:
+    """Scores and proofs of every γ and C, and the best model, trained on all rows; printing it shows the scores."""
+
+    gammas: tuple[float, ...]
+    Cs: tuple[float, ...]
+    #: Of every γ, C and fold.
+    scores: Floats
+    #: certificates[g][k][fold] is the proof at gammas[g] and Cs[k].
+    certificates: tuple[tuple[tuple[Certificate | Certificates, ...], ...], ...]
+    #: Fitted to all rows with the best γ and C; None unless `refit`.
+    best_estimator: KernelSVM | None
+
+    @property
+    def mean_scores(self) -> Floats:
+        """Of every γ and C, over the folds."""
+        return np.asarray(self.scores.mean(axis=2))
+
+    @property
+    def relative_gaps(self) -> Floats:
+        """Of every γ, C and fold, the worst over its pairs of classes."""
+        return np.array([[[one.relative_gap for one in folds] for folds in row] for row in self.certificates])
+
+    @property
+    def best_index(self) -> tuple[int, int]:
+        """The places of the best γ and C: of equal scores the smallest C counts, then the first γ, as in GridSearchCV."""
+        means = np.round(self.mean_scores, 12)
+        order = sorted(np.ndindex(means.shape), key=lambda at: (-means[at], self.Cs[at[1]], at[0]))
+        return order[0][0], order[0][1]
+
+    @property
+    def best_score(self) -> float:
+        """The best mean score."""
+        return float(self.mean_scores[self.best_index])
+
+    @property
+    def best_params(self) -> dict[str, float]:
+        """The γ and C that it belongs to."""
+        g, k = self.best_index
+        return {"C": self.Cs[k], "gamma": self.gammas[g]}
+
+    def __str__(self) -> str:
+        heads = ["gamma \\ C", *(f"{C:g}" for C in self.Cs)]
+        lines = [heads]
+        for gamma, row in zip(self.gammas, self.mean_scores, strict=True):
+            lines.append([f"{gamma:.4g}", *(f"{score:.4f}" for score in row)])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+        )
+
+
+def kernel_grid(
+    X: Any,
+    y: ArrayLike,
+    Cs: float | Iterable[float] = (0.1, 1.0, 10.0, 100.0),
+    gammas: float | str | Iterable[float | str] = ("scale",),
+    cv: Any = 5,
+    *,
+    estimator: KernelSVM | None = None,
+    scoring: str | Callable[[NDArray[Any], NDArray[Any]], float] = "accuracy",
+    refit: bool = True,
+    sample_weight: ArrayLike | None = None,
+) -> KernelGrid:
+    """Cross-validated scores of every γ and C, each model with its proof, and the best one trained on all rows.
+
+    Many times faster than as many fits: the sums over the columns, which all γ share, are computed once if they fit into
+    memory, every C begins where the one before it ended, folds and pairs of classes run side by side on one kernel
+    matrix, and one walk over it proves and scores all of them.
+
+    Parameters
+    ----------
+    X, y, sample_weight : arrays
+        As in ``KernelSVM.fit``.
+    Cs : numbers > 0
+        In any order; results come in the same.
+    gammas : numbers > 0, "scale" or "auto"
+        Those of the kernel; "scale" is that of all rows of X. For a kernel without γ leave it as it is.
+    cv : int, splitter or iterable, default=5
+        As in ``sklearn.model_selection.GridSearchCV``: of an int, as many stratified folds.
+    estimator : KernelSVM, default=KernelSVM()
+        Kernel, degree, coef0, class_weight, tol, n_jobs and all else; it is not changed.
+    scoring : str or function of (y_true, y_pred), default="accuracy"
+        Any of scikit-learn's scorers by its name.
+    refit : bool, default=True
+        Whether to train the best model on all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import kernel_grid
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = kernel_grid(X, y, Cs=[1, 10], gammas=[0.01, 0.1, 1])
+    >>> found.best_params, round(found.best_score, 3), bool(found.relative_gaps.max() <= 1e-3)
+    ({'C': 1.0, 'gamma': 0.1}, 0.98, True)
+
+    """
+    model = KernelSVM() if estimator is None else estimator
+    strengths = _numbers(Cs, "Cs")
+    model = KernelSVM(**{**model.get_params(), "C": 1.0})
+    if callable(model.kernel) or model.kernel == "precomputed":
+        raise ValueError(f"kernel={model.kernel!r} has no γ; kernel_grid takes kernels by their names")
+    names = [gammas] if isinstance(gammas, str | Real) else list(gammas)
+    if not names:
+        raise ValueError("gammas is empty; give at least one number > 0, 'scale' or 'auto'")
+    found = [model.set_params(gamma=gamma)._problems(X, y, sample_weight) for gamma in names]
+    rows, live, pairs, problems = found[0]
+    kernels = [problems_of[0].gram.kernel for *_, problems_of in found]
+    labels = pairs.classes[pairs.place]
+    folds = [(np.sort(train), test) for train, test in check_cv(cv, labels, classifier=True).split(rows, labels)]
+    weights = np.ones(len(live)) if sample_weight is None else np.asarray(sample_weight, dtype=float)[live]
+    grid = _Grid(model, rows, pairs, folds, weights, _scorer(scoring), count_threads(model.n_jobs))
+    scores = np.empty((len(kernels), len(strengths), len(folds)))
+    proofs: list[tuple[tuple[Certificate | Certificates, ...], ...]] = []
+    with ProgressLine("searching", float(model.tol), verbose=int(model.verbose), began=time.perf_counter()):
+        for g, kernel in enumerate(kernels):
+            here = list(grid.run(kernel, strengths))
+            scores[g] = [score for score, _ in here]
+            proofs.append(tuple(each for _, each in here))
+    result = KernelGrid(tuple(float(k.gamma) for k in kernels), strengths, scores, tuple(proofs), None)
+    worst = float(result.relative_gaps.max())
+    if worst > model.tol:
+        warnings.warn(
+            f"of {scores.size} models the widest relative gap is {worst:.1e}, asked for was tol={model.tol:.1e}; scale the "
+            "columns of X, or ask for a larger tol",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    if not refit:
+        return result
+    g, k = result.best_index
+    best = KernelSVM(**{**model.get_params(), "C": strengths[k], "gamma": float(kernels[g].gamma)})
+    return KernelGrid(*(getattr(result, name) for name in ("gammas", "Cs", "scores", "certificates")), best.fit(X, y, sample_weight))
+
+
+def _numbers(given: float | Iterable[float], name: str) -> tuple[float, ...]:
+    numbers = list(given) if isinstance(given, Iterable) else [given]
+    for one in numbers:
+        if not isinstance(one, Real) or not 0 < float(one) < np.inf:
+            raise ValueError(f"{name} has {one!r}; give finite numbers > 0")
+    if not numbers:
+        raise ValueError(f"{name} is empty; give at least one number > 0")
+    return tuple(map(float, numbers))
+
+
+class _Grid:
+    """The rows, sorted by class and fold, and the problems of all folds and pairs of classes."""
+
+    def __init__(
+        self,
+        model: KernelSVM,
+        X: Any,
+        pairs: Pairs,
+        folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+        weights: Floats,
+        scorer: Callable[[Any, Floats], float],
+        threads: int,
+    ) -> None:
+        self.model, self.pairs, self.folds, self.scorer, self.threads = model, pairs, folds, scorer, threads
+        n, k = len(pairs.place), len(pairs.classes)
+        first_test = np.full(n, len(folds))
+        for number in range(len(folds) - 1, -1, -1):
+            first_test[folds[number][1]] = number
+        #: Rows of one class and fold lie side by side: the training rows of a fold are a few stretches.
+        self.order = np.lexsort((first_test, pairs.place))
+        self.X, self.place = X[self.order], pairs.place[self.order]
+        self.costs = []
+        labels, task = pairs.classes[pairs.place], model._task()
+        for number, (train, _) in enumerate(folds):
+            missing = np.setdiff1d(np.arange(k), pairs.place[train])
+            if len(missing):
+                raise ValueError(
+                    f"fold {number} has no training rows of class {pairs.classes[missing[0]]!r}; use fewer folds"
+                )
+            c = np.zeros(n)
+            c[train] = task.costs(labels[train], pairs.classes, weights[train])
+            self.costs.append(c[self.order])
+        self.sums: Any = None
+        self.numbers = list(combinations(range(k), 2))
+
+    def run(self, kernel: Kernel, Cs: tuple[float, ...]) -> list[tuple[list[float], tuple[Certificate | Certificates, ...]]]:
+        """Of every C the score and the proof of each fold."""
+        gram = PointsGram(kernel, Rows(self.X, self.threads))
+        problems = [
+            _problem(gram, self.place, c, i, j, two=len(self.pairs.classes) == 2)
+            for c in self.costs
+            for i, j in self.numbers
+        ]
+        source, whole = self._source(gram)
+        found: dict[int, Any] = {}
+        options = {"tol": float(self.model.tol), "threads": self.threads, "side_by_side": whole and len(problems) > 1}
+        for k, reached in follow(problems, Cs, source, **options):
+            count, scores, proofs = len(self.numbers), [], []
+            for number, (_, test) in enumerate(self.folds):
+                here = reached[number * count : (number + 1) * count]
+                scores.append(self._score(here, test))
+                each = tuple(one.certificate for one in here)
+                proofs.append(each[0] if count == 1 else Certificates(self.pairs.names, each))
+            found[k] = scores, tuple(proofs)
+        return [found[k] for k in range(len(Cs))]
+
+    def _source(self, gram: PointsGram) -> tuple[Source, bool]:
+        """The kernel matrix, made of the sums that all kernels share if there is room for both; else row by row."""
+        size, n = 4 if gram.single else 8, gram.n
+        cache = self.model.cache_size
+        memory = SHARE * free_memory() if cache is None else 1e6 * cache
+        if 2 * size * n * n > memory:
+            return gram.source(single=gram.single, memory=memory), False
+        kind = _core.KernelSums32 if gram.single else _core.KernelSums64
+        if not isinstance(self.sums, kind):
+            self.sums = kind.of(gram.kernel.function, gram.rows.core, gram.shift, gram.sparse, self.threads)
+        return self.sums.source(gram.kernel.function, self.threads), True
+
+    def _score(self, reached: list[Reached], test: NDArray[np.intp]) -> float:
+        at = np.empty(len(self.order), dtype=np.intp)
+        at[self.order] = np.arange(len(self.order))
+        scores = np.column_stack([one.scores[at[test]] + one.b for one in reached])
+        classes = self.pairs.classes
+        if len(classes) == 2:
+            decision = scores[:, 0]
+            chosen = classes[(decision > 0).astype(np.intp)]
+        else:
+            decision = one_vs_rest_scores(scores, len(classes))
+            chosen = classes[(decision if self.model.break_ties else np.rint(decision)).argmax(axis=1)]
+        known = _Known(classes, chosen, decision)
+        return float(self.scorer(known, classes[self.pairs.place[test]]))
+
+
+def _problem(gram: PointsGram, place: NDArray[np.intp], c: Floats, i: int, j: int, *, two: bool) -> KernelProblem:
+    """The problem of a pair of classes: its rows of positive cost, as stretches of the kernel matrix."""
+    chosen = ((place == i) | (place == j)) & (c > 0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]])))
+    segments = tuple((int(a), int(b - a)) for a, b in edges.reshape(-1, 2))
+    positive = j if two else i
+    return KernelProblem.of(gram, segments, np.where(place[chosen] == positive, 1.0, -1.0), c[chosen])
+
+
+class _Known(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type hints
+    """What a scorer asks: predictions that are known already."""
+
+    def __init__(self, classes: Any = None, chosen: Any = None, decision: Any = None) -> None:
+        self.classes_, self.chosen, self.decision = classes, chosen, decision
+
+    def fit(self, X: Any, y: Any) -> _Known:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.chosen
+
+    def decision_function(self, X: Any) -> Any:
+        return self.decision
+
+
+def _scorer(scoring: str | Callable[[Any, Any], float]) -> Callable[[Any, Any], float]:
+    """A function of what is known of a model and the labels."""
+    if callable(scoring):
+        return lambda known, y: scoring(y, known.chosen)
+    if scoring == "accuracy":
+        return lambda known, y: float(np.mean(known.chosen == y))
+    named = get_scorer(scoring)
+    return lambda known, y: named(known, np.zeros((len(y), 1)), y)
