@@ -105,7 +105,11 @@ struct Scratch {
 template <class T>
 class Points;
 template <class T>
+class Groups;
+template <class T>
 class Stretch;
+template <class Combine, class T>
+void sums_of_group(const Groups<T>& groups, Index group, const Stretch<T>& stretch, Index begin, Index end, Scratch<T>& scratch);
 
 // Rows of X, less a shift that kernels of differences do not see, in precision T.
 template <class T>
@@ -150,13 +154,24 @@ class Points {
     void measure() {
         self.resize(static_cast<std::size_t>(n));
         Scratch<T> scratch;
-        for (Index begin = 0; begin < n; begin += kChunk) {
-            const Stretch<T> stretch(*this, begin, std::min(n, begin + kChunk), scratch);
-            for (Index i = begin; i < std::min(n, begin + kChunk); i += sparse ? 1 : kPanel<T>) {
-                const auto sums = stretch.template squares<Combine>(i);
-                for (Index k = 0; k < (sparse ? 1 : std::min(kPanel<T>, n - i)); ++k)
-                    self[static_cast<std::size_t>(i + k)] = sums[static_cast<std::size_t>(k)] * T(Combine::weight) / 2;
+        std::array<Index, kGroup> index;
+        for (Index begin = 0; begin < n; begin += kGroup) {
+            const Index count = std::min(kGroup, n - begin);
+            const Stretch<T> stretch(*this, begin, begin + count, scratch);
+            const auto keep = [&](Index k, T sum) { self[static_cast<std::size_t>(begin + k)] = sum * T(Combine::weight) / 2; };
+            if (!sparse) {
+                for (Index k = 0; k < count; k += kPanel<T>) {
+                    const auto sums = stretch.template squares<Combine>(begin + k);
+                    for (Index l = 0; l < std::min(kPanel<T>, count - k); ++l) keep(k + l, sums[static_cast<std::size_t>(l)]);
+                }
+                continue;
             }
+            std::iota(index.begin(), index.end(), begin);
+            const Groups<T> group(*this, index.data(), count);
+            group.enter(0, scratch);
+            sums_of_group<Combine>(group, 0, stretch, begin, begin + count, scratch);
+            group.leave(0, scratch);
+            for (Index k = 0; k < count; ++k) keep(k, scratch.sums[static_cast<std::size_t>(k * kChunk + k)]);
         }
     }
 
@@ -272,20 +287,14 @@ class Stretch {
     const Points<T>& rows() const { return B; }
     const T* panel(Index row) const { return packed.data() + (row - begin) * B.d; }
 
-    // Σ combine(b, b) of a sparse row, or of the rows of a panel, in the order of all other sums.
+    // Σ combine(b, b) of the rows of a panel, in the order of all other sums.
     template <class Combine>
     std::array<T, static_cast<std::size_t>(kPanel<T>)> squares(Index row) const {
         Vector<T> sum[2] = {};
-        if (B.sparse)
-            for (Index k = B.starts[static_cast<std::size_t>(row)]; k < B.starts[static_cast<std::size_t>(row) + 1]; ++k) {
-                const Vector<T> x = Vector<T>{} + B.values[static_cast<std::size_t>(k)];
-                sum[0] = Combine::add(sum[0], x, x);
-            }
-        else
-            for (Index j = 0; j < B.d; ++j) {
-                const auto* const b = reinterpret_cast<const Vector<T>*>(panel(row) + j * kPanel<T>);
-                for (int v = 0; v < 2; ++v) sum[v] = Combine::add(sum[v], b[v], b[v]);
-            }
+        for (Index j = 0; j < B.d; ++j) {
+            const auto* const b = reinterpret_cast<const Vector<T>*>(panel(row) + j * kPanel<T>);
+            for (int v = 0; v < 2; ++v) sum[v] = Combine::add(sum[v], b[v], b[v]);
+        }
         std::array<T, static_cast<std::size_t>(kPanel<T>)> sums;
         std::memcpy(sums.data(), sum, sizeof sum);
         return sums;

@@ -342,6 +342,7 @@ class CachedRows final : public StoredRows<T> {
         chosen.clear();
         while (filled < slots && static_cast<Index>(chosen.size()) < count) {
             if (filled % slots_in_block == 0) blocks.push_back(huge_memory<T>(std::min(slots_in_block, slots - filled) * stride));
+            used[static_cast<std::size_t>(filled)] = now;  // it is taken: not among those used least recently
             chosen.push_back(filled++);
         }
         const auto left = count - static_cast<Index>(chosen.size());
