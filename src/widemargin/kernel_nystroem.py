@@ -10,8 +10,9 @@ many, the support vectors are split into groups g, F = Σ F_g, and with any H_g 
     ‖F‖² ≤ ‖H‖² + 2⟨H, F − H⟩ + (Σ_g ‖F_g − H_g‖)².
 
 The best H_g are the projections, a_g = K_ZZ⁺ K_Zg v_g with v = αy; rounding of them costs sharpness, not truth. With
-rows for groups this is the Cauchy–Schwarz bound by the diagonal of K − K̃; one group is exact. Williams and Seeger 2001;
-leverage scores: Musco and Musco 2017.
+rows for groups this is the Cauchy–Schwarz bound by the diagonal of K − K̃; one group is exact. Where the landmarks say
+too little about the rows, that is too weak, and α of some support vectors alone, the others 0, proves a better dual.
+Williams and Seeger 2001; leverage scores: Musco and Musco 2017.
 """
 
 from __future__ import annotations
@@ -234,6 +235,28 @@ def bound_square(gram: Gram, index: Integers, v: Floats, landmarks: Landmarks, v
     return max(inside, 0.0) + apart**2
 
 
+def _best_dual(
+    problem: KernelProblem, alpha: Floats, landmarks: Landmarks, values: float
+) -> tuple[float, Floats, float]:
+    """The best dual value that so many kernel values prove of multiples of α, its α, and the bound of ‖F‖² for it.
+
+    The best multiple t is Σα/‖F‖², and at most 1.
+    """
+    alpha = problem.problem.feasible(alpha)
+    ways, used = [(alpha, values)], np.flatnonzero(alpha)
+    if len(used) ** 2 / 2 > values:  # half of them for all support vectors, half for as many as have an exact value
+        some = np.zeros(len(alpha))
+        chosen = np.random.default_rng(0).choice(used, max(1, int(math.sqrt(values))), replace=False)
+        some[chosen] = alpha[chosen]
+        ways = [(alpha, values / 2), (problem.problem.feasible(some), values / 2)]
+    found = []
+    for one, share in ways:
+        total, length = float(one.sum()), bound_square(problem.gram, problem.index, one * problem.y, landmarks, share)
+        t = min(1.0, total / length) if length > 0 else 1.0
+        found.append((t * total - t**2 * length / 2, t * one, t**2 * length))
+    return max(found, key=lambda way: way[0])
+
+
 def prove(
     problem: KernelProblem,
     landmarks: Landmarks,
@@ -246,8 +269,8 @@ def prove(
 ) -> Proved:
     """The certificate, for the exact problem, of f = Σ βⱼ k(zⱼ, ·) with its best b, and of a multiple of α.
 
-    `scores`, f(xᵢ), may be known. The dual takes about `values` kernel values: as many as the features did, or 10⁸.
-    The multiple t of α that gives the largest bound is Σα/‖F‖², and at most 1. KKT conditions are those of f and tα.
+    `scores`, f(xᵢ), may be known. The dual takes about `values` kernel values: as many as the features did, or 10⁸. KKT
+    conditions are those of f and the α that proves the dual value.
     """
     gram, y, c, exact = problem.gram, problem.y, problem.c, problem.problem
     coef = np.zeros(gram.n)
@@ -257,14 +280,9 @@ def prove(
     square = max(inner(beta, landmarks.matrix @ beta), 0.0)
     b = exact.best_bias(scores)
     margins = y * (scores + b)
-    alpha = exact.feasible(alpha)
-    total = float(alpha.sum())
-    values = max(VALUES, float(problem.n) * len(beta)) if values is None else values
-    length = bound_square(gram, problem.index, alpha * y, landmarks, values)
-    t = min(1.0, total / length) if length > 0 else 1.0
-    alpha = t * alpha
     primal = square / 2 + _core.losses("hinge", margins, c, gram.threads)
-    dual = t * total - t**2 * length / 2
+    values = max(VALUES, float(problem.n) * len(beta)) if values is None else values
+    dual, alpha, length = _best_dual(problem, alpha, landmarks, values)
     sizes = np.sqrt(problem.sizes)
     reach = float(np.abs(beta) @ np.sqrt(gram.sizes[landmarks.index]))
     off = sizes * reach
@@ -287,7 +305,7 @@ def prove(
         gram.threads,
     )
     rounding += UNIT * (reach**2 / 2 + primal)
-    away = max(square - 2 * inner(alpha * y, scores) + t**2 * length, 0.0)
+    away = max(square - 2 * inner(alpha * y, scores) + length, 0.0)
     names, demands = ("α = 0", "0 < α < c", "α = c"), ("m ≥ 1", "m = 1", "m ≤ 1")
     certificate = Certificate(
         primal=primal,

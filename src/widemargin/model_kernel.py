@@ -104,8 +104,10 @@ class KernelModel:
         coef, classes = clf.dual_coef_, np.asarray(clf.classes_)
         coef = np.array(coef.toarray() if hasattr(coef, "toarray") else coef, dtype=np.float64, ndmin=2)
         counts = np.array(clf.n_support_, dtype=np.int64)
-        # Of two classes sklearnex has its support vectors in the order of the rows, not class by class.
-        if len(classes) == 2 and (np.diff((coef[0] > 0).astype(int)) < 0).any():
+        # Of two classes sklearnex has its support vectors in the order of the rows, not class by class. Coefficients of
+        # landmarks may have any sign.
+        of_landmarks = getattr(clf, "approximate_certificate_", None) is not None
+        if len(classes) == 2 and not of_landmarks and (np.diff((coef[0] > 0).astype(int)) < 0).any():
             order = np.argsort(coef[0] > 0, kind="stable")
             vectors, coef = vectors[order], coef[:, order]
         names = getattr(clf, "feature_names_in_", None)

@@ -102,6 +102,11 @@ def _of_estimator(clf: Any) -> dict[str, Any]:
     missing = [attribute for attribute in (f"{part}_" for part in (*PARTS, "support")) if not hasattr(clf, attribute)]
     if missing:
         raise ValueError(f"{name} has no {missing[0]}; give a fitted classifier, such as SVC or KernelSVM")
+    if hasattr(clf, "approximate_certificate_"):
+        raise ValueError(
+            f"{name}(solver='nystroem') has coefficients of landmarks, and no α to judge; its certificate_ says how "
+            "far it is from the exact optimum"
+        )
     if getattr(clf, "nu", 0):
         raise ValueError(f"{name} has nu in the place of C and solves another problem; certify an SVC or a KernelSVM")
     given = getattr(clf, "kernel", None)
