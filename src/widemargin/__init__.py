@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Path,
         Perceptron,
         certify,
+        kernel_grid,
         path,
     )
     from widemargin.model import LinearModel, ModelError
@@ -43,6 +44,7 @@ _HOMES = {
     "Perceptron": "widemargin.estimators",
     "SeparableError": "widemargin.certificate",
     "certify": "widemargin.estimators",
+    "kernel_grid": "widemargin.estimators",
     "hildreth": "widemargin.solvers.hildreth",
     "path": "widemargin.estimators",
     "strength": "widemargin.problem",
@@ -67,6 +69,7 @@ __all__ = [
     "SeparableError",
     "certify",
     "hildreth",
+    "kernel_grid",
     "path",
     "strength",
 ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +110,9 @@ def _judged(
 ) -> Iterator[tuple[int, list[Reached]]]:
     """The proofs of these, all scores in one go over the kernel matrix."""
     coef = np.zeros((gram.n, len(batch) * len(problems)))
-    for column, (problem, alpha) in enumerate((one, alpha) for _, all_ in batch for one, alpha in zip(problems, all_, strict=True)):
+    for column, (problem, alpha) in enumerate(
+        (one, alpha) for _, all_ in batch for one, alpha in zip(problems, all_, strict=True)
+    ):
         coef[problem.index, column] = alpha * problem.y
     used = np.flatnonzero(coef.any(axis=1))
     scores = gram.products(used, coef[used]).T

@@ -1,6 +1,7 @@
 """ESTIMATOR: the scikit-learn face."""
 
 from widemargin.estimators.certifying import certify
+from widemargin.estimators.kernel_grids import KernelGrid, kernel_grid
 from widemargin.estimators.kernel_svm import IndefiniteKernelWarning, KernelSVM
 from widemargin.estimators.least_squares_classifier import LeastSquaresClassifier
 from widemargin.estimators.linear_svm import LinearSVM
@@ -12,6 +13,7 @@ from widemargin.estimators.perceptron import Perceptron
 __all__ = [
     "MIRA",
     "IndefiniteKernelWarning",
+    "KernelGrid",
     "KernelSVM",
     "LeastSquaresClassifier",
     "LinearSVM",
@@ -19,5 +21,6 @@ __all__ = [
     "Path",
     "Perceptron",
     "certify",
+    "kernel_grid",
     "path",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Real
 from typing import Any
@@ -59,7 +59,7 @@ class KernelGrid:
 
     @property
     def best_index(self) -> tuple[int, int]:
-        """The places of the best γ and C: of equal scores the smallest C counts, then the first γ, as in GridSearchCV."""
+        """The places of the best γ and C; of equal scores that of the smallest C counts, then that of the first γ."""
         means = np.round(self.mean_scores, 12)
         order = sorted(np.ndindex(means.shape), key=lambda at: (-means[at], self.Cs[at[1]], at[0]))
         return order[0][0], order[0][1]
@@ -100,9 +100,9 @@ def kernel_grid(
 ) -> KernelGrid:
     """Cross-validated scores of every γ and C, each model with its proof, and the best one trained on all rows.
 
-    Many times faster than as many fits: the sums over the columns, which all γ share, are computed once if they fit into
-    memory, every C begins where the one before it ended, folds and pairs of classes run side by side on one kernel
-    matrix, and one walk over it proves and scores all of them.
+    Many times faster than as many fits: the sums over the columns, which all γ share, are computed once if they fit
+    into memory, every C begins where the one before it ended, folds and pairs of classes run side by side on one
+    kernel matrix, and one walk over it proves and scores all of them.
 
     Parameters
     ----------
@@ -136,11 +136,11 @@ def kernel_grid(
     model = KernelSVM(**{**model.get_params(), "C": 1.0})
     if callable(model.kernel) or model.kernel == "precomputed":
         raise ValueError(f"kernel={model.kernel!r} has no γ; kernel_grid takes kernels by their names")
-    names = [gammas] if isinstance(gammas, str | Real) else list(gammas)
+    names = list(gammas) if isinstance(gammas, Iterable) and not isinstance(gammas, str) else [gammas]
     if not names:
         raise ValueError("gammas is empty; give at least one number > 0, 'scale' or 'auto'")
     found = [model.set_params(gamma=gamma)._problems(X, y, sample_weight) for gamma in names]
-    rows, live, pairs, problems = found[0]
+    rows, live, pairs, _ = found[0]
     kernels = [problems_of[0].gram.kernel for *_, problems_of in found]
     labels = pairs.classes[pairs.place]
     folds = [(np.sort(train), test) for train, test in check_cv(cv, labels, classifier=True).split(rows, labels)]
@@ -148,17 +148,20 @@ def kernel_grid(
     grid = _Grid(model, rows, pairs, folds, weights, _scorer(scoring), count_threads(model.n_jobs))
     scores = np.empty((len(kernels), len(strengths), len(folds)))
     proofs: list[tuple[tuple[Certificate | Certificates, ...], ...]] = []
-    with ProgressLine("searching", float(model.tol), verbose=int(model.verbose), began=time.perf_counter()):
+    began, left = time.perf_counter(), scores.size
+    with ProgressLine("searching", 0.0, verbose=int(model.verbose), began=began, counted="models left:") as line:
         for g, kernel in enumerate(kernels):
             here = list(grid.run(kernel, strengths))
             scores[g] = [score for score, _ in here]
             proofs.append(tuple(each for _, each in here))
+            left -= len(strengths) * len(folds)
+            line.show(g + 1, time.perf_counter() - began, left)
     result = KernelGrid(tuple(float(k.gamma) for k in kernels), strengths, scores, tuple(proofs), None)
     worst = float(result.relative_gaps.max())
     if worst > model.tol:
         warnings.warn(
-            f"of {scores.size} models the widest relative gap is {worst:.1e}, asked for was tol={model.tol:.1e}; scale the "
-            "columns of X, or ask for a larger tol",
+            f"of {scores.size} models the widest relative gap is {worst:.1e}, asked for was tol={model.tol:.1e}; scale "
+            "the columns of X, or ask for a larger tol",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -166,7 +169,7 @@ def kernel_grid(
         return result
     g, k = result.best_index
     best = KernelSVM(**{**model.get_params(), "C": strengths[k], "gamma": float(kernels[g].gamma)})
-    return KernelGrid(*(getattr(result, name) for name in ("gammas", "Cs", "scores", "certificates")), best.fit(X, y, sample_weight))
+    return replace(result, best_estimator=best.fit(X, y, sample_weight))
 
 
 def _numbers(given: float | Iterable[float], name: str) -> tuple[float, ...]:
@@ -214,7 +217,9 @@ class _Grid:
         self.sums: Any = None
         self.numbers = list(combinations(range(k), 2))
 
-    def run(self, kernel: Kernel, Cs: tuple[float, ...]) -> list[tuple[list[float], tuple[Certificate | Certificates, ...]]]:
+    def run(
+        self, kernel: Kernel, Cs: tuple[float, ...]
+    ) -> list[tuple[list[float], tuple[Certificate | Certificates, ...]]]:
         """Of every C the score and the proof of each fold."""
         gram = PointsGram(kernel, Rows(self.X, self.threads))
         problems = [
@@ -224,8 +229,8 @@ class _Grid:
         ]
         source, whole = self._source(gram)
         found: dict[int, Any] = {}
-        options = {"tol": float(self.model.tol), "threads": self.threads, "side_by_side": whole and len(problems) > 1}
-        for k, reached in follow(problems, Cs, source, **options):
+        tol, side_by_side = float(self.model.tol), whole and len(problems) > 1
+        for k, reached in follow(problems, Cs, source, tol=tol, threads=self.threads, side_by_side=side_by_side):
             count, scores, proofs = len(self.numbers), [], []
             for number, (_, test) in enumerate(self.folds):
                 here = reached[number * count : (number + 1) * count]

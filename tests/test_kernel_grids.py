@@ -1,0 +1,123 @@
+"""Every γ and C by cross-validation, beside scikit-learn's search."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
+from sklearn.svm import SVC
+
+from widemargin import KernelSVM, kernel_grid
+
+CS, GAMMAS = (0.1, 1.0, 30.0), (0.05, 0.5, 5.0)
+
+
+def moons(n=240, seed=0):
+    """Two arcs that overlap."""
+    rng = np.random.default_rng(seed)
+    t, y = np.pi * rng.random(n), np.where(np.arange(n) % 2, 1, -1)
+    X = np.column_stack([y * np.cos(t) + (y < 0), y * np.sin(t) + 0.5 * (y < 0)])
+    return X + 0.25 * rng.standard_normal((n, 2)), np.where(y > 0, "up", "down")
+
+
+def theirs(X, y, cv, kernel="rbf", **options):
+    """Scores of scikit-learn's search, of every γ, C and fold."""
+    grid = {"C": CS, "gamma": GAMMAS}
+    found = GridSearchCV(SVC(kernel=kernel, tol=1e-7, **options), grid, cv=cv, refit=False).fit(X, y)
+    count = found.n_splits_
+    scores = np.array([found.cv_results_[f"split{fold}_test_score"] for fold in range(count)])
+    return scores.reshape(count, len(CS), len(GAMMAS)).transpose(2, 1, 0), found.best_params_
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("data", ["two classes", "three classes"])
+def test_scores_are_those_of_grid_search(data, kernel, sparse):
+    """GridSearchCV of SVC at a fine tolerance: the same score of every γ, C and fold, and every gap is proved."""
+    X, y = moons() if data == "two classes" else load_iris(return_X_y=True)
+    X = X / np.abs(X).max()  # of larger numbers, polynomials of degree 3 round to more than a gap of 1e-7
+    rows = sp.csr_array(X) if sparse else X
+    found = kernel_grid(rows, y, CS, GAMMAS, cv=4, estimator=KernelSVM(kernel=kernel, tol=1e-7))
+    scores, best = theirs(X, y, 4, kernel)
+    assert np.array_equal(found.scores, scores)
+    assert found.best_params == best
+    assert found.relative_gaps.shape == scores.shape
+    assert found.relative_gaps.max() <= 1e-7
+
+
+def test_each_certificate_is_that_of_a_fit_of_its_own():
+    """KernelSVM on the training rows of each fold: the same optimum, within both gaps."""
+    X, y = moons()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    model = KernelSVM(tol=1e-4, class_weight="balanced")
+    found = kernel_grid(X, y, CS, GAMMAS, cv=3, estimator=model, sample_weight=weights, refit=False)
+    folds = list(StratifiedKFold(3).split(X, y))
+    for g, gamma in enumerate(GAMMAS):
+        for k, C in enumerate(CS):
+            for fold, (train, test) in enumerate(folds):
+                alone = KernelSVM(C, gamma=gamma, tol=1e-8, class_weight="balanced")
+                alone.fit(X[train], y[train], weights[train])
+                ours, own = found.certificates[g][k][fold], alone.certificate_
+                assert own.dual * (1 - 1e-12) <= ours.primal <= own.dual * (1 + 1.1e-4)
+                assert own.primal * (1 - 1.1e-4) <= ours.dual <= own.primal * (1 + 1e-12)
+                assert abs(found.scores[g, k, fold] - alone.score(X[test], y[test])) <= 1 / len(test)
+    assert found.best_estimator is None
+
+
+def test_splits_that_overlap_and_leave_rows_out():
+    """GridSearchCV with random splits, whose training rows are no complement of anything: the same scores."""
+    X, y = moons(120)
+    cv = ShuffleSplit(3, train_size=0.5, test_size=0.3, random_state=0)
+    found = kernel_grid(X, y, CS, GAMMAS, cv=cv, estimator=KernelSVM(tol=1e-7), refit=False)
+    assert np.array_equal(found.scores, theirs(X, y, cv)[0])
+
+
+@pytest.mark.parametrize("jobs", [2, 8])
+def test_threads_and_memory_change_nothing(jobs):
+    """One thread: the same scores and bounds with more; with memory for a few rows alone the scores are the same."""
+    X, y = moons(150)
+    one = kernel_grid(X, y, CS, GAMMAS, cv=3, estimator=KernelSVM(n_jobs=1), refit=False)
+    more = kernel_grid(X, y, CS, GAMMAS, cv=3, estimator=KernelSVM(n_jobs=jobs), refit=False)
+    little = kernel_grid(X, y, CS, GAMMAS, cv=3, estimator=KernelSVM(n_jobs=jobs, cache_size=0.1), refit=False)
+    duals = [
+        np.array([[[c.dual for c in folds] for folds in row] for row in each.certificates]) for each in (one, more)
+    ]
+    assert np.array_equal(one.scores, more.scores)
+    assert np.array_equal(duals[0], duals[1])
+    assert little.relative_gaps.max() <= 1e-3
+    assert np.abs(little.scores - one.scores).max() <= 1 / 50
+
+
+def test_the_best_model_is_trained_on_all_rows():
+    """KernelSVM with the best γ and C: the same model; other scorers count by their names or as functions."""
+    X, y = moons()
+    found = kernel_grid(X, y, CS, GAMMAS, cv=3, scoring="roc_auc")
+    again = KernelSVM(**found.best_params).fit(X, y)
+    assert np.array_equal(found.best_estimator.dual_coef_, again.dual_coef_)
+    assert found.best_score == found.mean_scores.max()
+    area = GridSearchCV(SVC(tol=1e-7), {"C": CS, "gamma": GAMMAS}, cv=3, scoring="roc_auc").fit(X, y)
+    assert found.best_score == pytest.approx(area.best_score_, abs=1e-3)
+    errors = kernel_grid(X, y, CS, GAMMAS, cv=3, scoring=lambda y, chosen: -np.mean(y != chosen), refit=False)
+    plain = kernel_grid(X, y, CS, GAMMAS, cv=3, refit=False)
+    assert np.allclose(1 + errors.scores, plain.scores, rtol=0, atol=1e-15)
+    assert str(plain).splitlines()[0].split()[-1] == "30"
+    assert len(str(plain).splitlines()) == 1 + len(GAMMAS)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"Cs": [1, -1]}, "Cs has -1; give finite numbers > 0"),
+        ({"Cs": []}, "Cs is empty"),
+        ({"Cs": [np.inf]}, "Cs has inf"),
+        ({"gammas": [0.0]}, "gamma=0.0"),
+        ({"gammas": []}, "gammas is empty"),
+        ({"estimator": KernelSVM(kernel="precomputed")}, "takes kernels by their names"),
+        ({"cv": [(np.arange(0, 100, 2), np.arange(1, 100, 2))]}, "fold 0 has no training rows of class"),
+    ],
+)
+def test_mistakes(change, said):
+    """A ValueError names what is wrong."""
+    X, y = moons(100)
+    with pytest.raises(ValueError, match=said):
+        kernel_grid(X, y, **{"Cs": [1.0], "gammas": [1.0], "cv": 3, **change})
