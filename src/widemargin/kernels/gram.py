@@ -222,7 +222,8 @@ class MatrixGram(Gram):
         """The largest |Kᵢⱼ| of every row, which need not be Kᵢᵢ: K may be semidefinite on Σ v = 0 only."""
         if not self.n:
             return np.zeros(0)
-        return np.maximum(self.K.max(axis=1), -self.K.min(axis=1)).astype(np.float64)
+        largest: Floats = np.maximum(self.K.max(axis=1), -self.K.min(axis=1)).astype(np.float64)
+        return largest
 
     def products(self, index: NDArray[np.intp], coef: Floats) -> Floats:
         """Σⱼ coefⱼ K[:, indexⱼ] in float64; for each column if coef has several."""
