@@ -107,3 +107,13 @@ def test_the_order_of_rows_does_not_matter(classes):
     one = KernelSVM(gamma=0.5, tol=1e-9).fit(X, y).decision_function(Z)
     other = KernelSVM(gamma=0.5, tol=1e-9).fit(X[order], y[order]).decision_function(Z)
     assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_the_model_is_what_the_certificate_is_for():
+    """A hard margin whose α differ by many powers of ten: with the small ones its smallest margin is 1, too."""
+    rng = np.random.default_rng(2)
+    X, y = 1e-7 * rng.standard_normal((150, 1)), np.where(rng.random(150) < 0.5, 1, -1)
+    model = KernelSVM(np.inf, kernel="laplacian", gamma=1e4, tol=1e-2).fit(X, y)
+    small = abs(model.dual_coef_[0]).min() / abs(model.dual_coef_[0]).max()
+    assert 0 < small < 1e-8
+    assert (y * model.decision_function(X)).min() == pytest.approx(1, abs=1e-6)

@@ -90,8 +90,8 @@ class KernelFit:
 
     @property
     def support(self) -> NDArray[np.intp]:
-        """The rows of the problem that f consists of."""
-        return self.certificate.support
+        """The rows of the problem that f consists of, however small their α: the certificate is for all of them."""
+        return np.flatnonzero(self.proved.coef)
 
     def follow(self, earlier: Fit) -> None:
         """Counts what the linear solvers did before, from whose α this fit began."""
