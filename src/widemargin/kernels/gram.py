@@ -126,6 +126,8 @@ class PointsGram(Gram):
     @cached_property
     def diagonal(self) -> Floats:
         """K(x, x) of every row."""
+        if self.kernel.name in OF_DISTANCES and np.isfinite(self._norms).all():
+            return np.ones(self.n)
         return _core.kernel_diagonal(self.kernel.function, self.rows.core, self.shift, self.sparse)
 
     @cached_property
@@ -252,11 +254,16 @@ def _norms(rows: Rows, shift: Floats, power: int) -> Floats:
     """Σ |xⱼ − shiftⱼ|^power of every row."""
     if power == 2 and not shift.any():
         return rows.square_norms
+    if power == 2:  # ‖x‖² − 2x·shift + ‖shift‖², and at most what it may have lost
+        square, own = rows.square_norms, float(shift @ shift)
+        return np.asarray(
+            np.maximum(square - 2 * rows.scores(shift) + own, 0.0) + 8 * np.finfo(np.float64).eps * (square + own)
+        )
     X, norms, step = rows.X, np.empty(rows.n), max(1, (1 << 20) // max(rows.d, 1))
     for begin in range(0, rows.n, step):
         some = X[begin : begin + step]
         if isinstance(X, np.ndarray):
-            norms[begin : begin + step] = (np.abs(some.astype(np.float64) - shift) ** power).sum(axis=1)
+            norms[begin : begin + step] = np.abs(some.astype(np.float64) - shift).sum(axis=1)
         else:
             norms[begin : begin + step] = np.asarray(abs(some.astype(np.float64)).sum(axis=1)).ravel()
     return norms
