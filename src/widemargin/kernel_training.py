@@ -112,7 +112,8 @@ class _Run:
     ) -> None:
         self.problem, self.began, self.tol = problem, began, tol
         #: Whether Newton steps on the free rows follow a claim.
-        self.refined = refined and (problem.n <= SMALL or (problem.n <= REFINED and tol < ROUGH))
+        sharp = tol < ROUGH or problem.hard  # SMO would take the more steps the narrower a margin is
+        self.refined = refined and (problem.n <= SMALL or (problem.n <= REFINED and sharp))
         #: The relative gap to claim: below `tol` once a claim of `tol` was refused.
         self.goal = max(tol, ROUGH) if self.refined else tol
         self.flat, self.dual = 0, -math.inf
@@ -172,8 +173,18 @@ class _Run:
         largest = float(self.problem.diagonal.max(initial=0.0))
         return bool(self.core.status[2] * SAME_POINT**2 * largest >= 2)
 
+    @property
+    def perhaps_inseparable(self) -> bool:
+        """Whether to look for a proof that a hard margin does not exist: none was reached after 8, 16, 32 … rounds."""
+        looks = self.iterations // ROUNDS
+        return self.problem.hard and np.isinf(self.core.status[1]) and looks > 1 and looks & (looks - 1) == 0
+
     def look(self) -> None:
         """Writes down what the solver sees."""
+        if not np.isfinite(self.alpha.max(initial=0.0)):
+            raise ValueError(
+                "α grows without end: the kernel is not positive semidefinite; use a finite C or another one"
+            )
         _, primal, dual, _, _ = self.core.status
         self.flat = 0 if dual > self.dual + 4 * EPSILON * abs(self.dual) else self.flat + 1
         self.dual = dual
@@ -189,7 +200,10 @@ class _Run:
         if before is None or _rank(certificate) <= _rank(before.certificate):
             self.best = proved
         halved = before is None or certificate.gap < before.certificate.gap / 2
-        self.refused = 0 if halved else self.refused + 1
+        if before is not None and self.problem.hard and np.isinf(certificate.gap):  # the hulls come closer
+            halved |= certificate.dual > 2 * before.certificate.dual
+        if self.claim <= self.goal or self.exhausted or self.hulls_meet:
+            self.refused = 0 if halved else self.refused + 1
         self.goal, self.flat = self.tol if self.goal > self.tol else min(self.goal, self.claim) / 2, 0
         return proved
 
@@ -251,7 +265,9 @@ def fit(
     gram, began = problems[0].gram, time.perf_counter()
     ways = [None] * len(problems) if starts is None else starts
     runs = [_Run(problem, start, began, tol, refined=refined) for problem, start in zip(problems, ways, strict=True)]
-    single, curvature, interrupted = gram.single, None, False
+    # The narrower the margin of a hard margin, the more digits of K it takes.
+    single = gram.single and not (gram.n <= REFINED and any(problem.hard for problem in problems))
+    curvature, interrupted = None, False
     working_sets: list[WorkingSet | None] = [None] * len(runs)
     if resumed is not None:
         single = resumed["single"]
@@ -287,6 +303,7 @@ def fit(
                     if (run.claim <= run.goal if curvature is None else run.stationary(tol))
                     or run.exhausted
                     or run.hulls_meet
+                    or run.perhaps_inseparable
                     or _spent(run, max_iter)
                 ]
                 if claims:
@@ -353,7 +370,7 @@ def _refine(claims: list[_Run], exact: list[Floats], max_iter: int | None) -> bo
     """Takes those of them that are small to their optimum; whether any has moved."""
     moved = False
     for run, scores in zip(claims, exact, strict=True):
-        if not run.refined or run.hulls_meet or _spent(run, max_iter):
+        if not run.refined or _spent(run, max_iter):
             continue
         better = refine(run.problem, run.alpha, scores)
         if better is not None:

@@ -46,6 +46,10 @@ MOST_SEEDS = np.iinfo(np.int32).max
 ASYMMETRY = 1e-6
 
 
+#: Curvature that rounding of kernel values to float32 may leave below 0, beside the mean of the diagonal.
+SINGLE = 1e-5
+
+
 class IndefiniteKernelWarning(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn has no type hints
     """The kernel is not positive semidefinite on the training rows: what was found is a stationary point, not a proved
     minimum.
@@ -222,6 +226,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         """The same, with `resumed` and `keep` as in :func:`widemargin.training.fit`."""
         X, live, pairs, problems = self._problems(X, y, sample_weight)
         gram, classes = problems[0].gram, pairs.classes
+        if problems[0].hard:
+            self._refuse_indefinite(gram, live[pairs.order])
         resumed, interrupted = resumed or None, False
         starts = None if resumed is not None else self._starts(pairs, problems, classes, live)
         before: list[training.Fit] = []
@@ -544,15 +550,27 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                 self._alpha.append((live[pairs.order[fit.index[used]]], fit.dual_coef[used]))
         if any(fit.interrupted for fit in fits):
             raise KeyboardInterrupt
-        curvature = fits[0].curvature
-        self._warn(None if curvature is None else replace(curvature, rows=live[pairs.order[curvature.rows]]))
+        self._warn(fits[0].curvature, gram, live[pairs.order])
 
-    def _warn(self, curvature: kernel_training.NegativeCurvature | None) -> None:
+    def _refuse_indefinite(self, gram: Gram, numbers: NDArray[np.intp]) -> None:
+        """A hard margin in a space where ‖f‖² may be negative is none: α would grow without end."""
+        found = None if gram.semidefinite else gram.negative_curvature(np.empty(0, dtype=np.intp))
+        if found is not None:
+            curvature = kernel_training.NegativeCurvature(found[0], numbers[found[2]], found[1])
+            raise ValueError(
+                f"C=inf needs a positive semidefinite kernel, and this is none: {curvature}; use a finite C or another "
+                "kernel"
+            )
+
+    def _warn(self, curvature: kernel_training.NegativeCurvature | None, gram: Gram, numbers: NDArray[np.intp]) -> None:
         reached = getattr(self, "approximate_certificate_", self.certificate_).relative_gap
         if curvature is not None:
+            advice = "use another kernel or other parameters"
+            if isinstance(gram, MatrixGram) and gram.single and curvature.value > -SINGLE * gram.diagonal.mean():
+                advice = "this may be the rounding of float32: give kernel values in float64"
             warnings.warn(
-                f"the kernel is not positive semidefinite: {curvature}. The fit is a stationary point and nothing is "
-                "proved of it; use another kernel or other parameters",
+                f"the kernel is not positive semidefinite: {replace(curvature, rows=numbers[curvature.rows])}. The fit "
+                f"is a stationary point and nothing is proved of it; {advice}",
                 IndefiniteKernelWarning,
                 stacklevel=5,
             )

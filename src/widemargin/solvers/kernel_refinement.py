@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 MOST_FREE = 300
 #: Multiplications that all steps together may take, some tens of milliseconds.
 WORK = 2e8
+#: The same for hard margins, for which SMO may take millions of steps where a margin is narrow or there is none.
+HARD_MOST_FREE = 2048
+HARD_WORK = 2e10
 #: Added to the diagonal of K_FF, as a share of its mean, which makes that of equal or dependent rows regular.
 RIDGE = 1e-13
 #: KKT violations below this, beside the largest summand of a score, are rounding.
@@ -31,11 +34,16 @@ def refine(problem: KernelProblem, alpha: Floats, scores: Floats) -> Floats | No
     y, c, index = problem.y, problem.c, problem.index
     free = (alpha > 0) & (alpha < c)
     alpha, e = alpha.copy(), y - scores
+    most, limit = (HARD_MOST_FREE, HARD_WORK) if problem.hard else (MOST_FREE, WORK)
     before = _dual(alpha, y, e)
     diagonal = np.abs(problem.diagonal)
-    columns, place, known = np.empty((problem.n, 2 * MOST_FREE)), np.full(problem.n, -1), 0  # columns of K, and whose
+    columns, place, known = (
+        np.empty((problem.n, min(2 * most, problem.n))),
+        np.full(problem.n, -1),
+        0,
+    )  # columns of K, and whose
     work, again, corrected = 0.0, None, 0
-    while work < WORK:
+    while work < limit:
         rounding = ROUNDED * max(1.0, float(np.abs(alpha).max()) * float(diagonal.max()))
         if not free.any():  # a vertex: on from there along the pair that violates most
             rising = np.where(np.where(y > 0, alpha < c, alpha > 0), e, -np.inf)
@@ -45,7 +53,7 @@ def refine(problem: KernelProblem, alpha: Floats, scores: Floats) -> Floats | No
                 break
             free[[i, j]] = True
         rows = np.flatnonzero(free)
-        if len(rows) > MOST_FREE:
+        if len(rows) > most:
             break
         new = rows[place[rows] < 0]
         if known + len(new) > columns.shape[1]:
