@@ -561,6 +561,15 @@ class TestWarmStart:
         assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2 * warm.tol)
         assert warm.n_iter_ < cold.n_iter_
 
+    def test_of_the_linear_kernel(self):
+        """The linear solvers go on from the last α, too: nothing to do for the same problem, less at another C."""
+        X, y = text_like(3000, d=500)
+        model = KernelSVM(kernel="linear", warm_start=True, tol=1e-4).fit(X, y)
+        first = model.n_iter_
+        assert model.fit(X, y).n_iter_ == 0
+        assert model.set_params(C=1.2).fit(X, y).n_iter_ < first
+        assert model.certificate_.relative_gap <= 1e-4
+
     def test_several_classes_and_more_rows(self):
         """Pairs take up their own α, rows may be added and left out, and a new class begins anew."""
         X, y = shuffled(*load_wine(return_X_y=True))

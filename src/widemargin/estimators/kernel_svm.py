@@ -30,7 +30,7 @@ from widemargin.model_kernel import KernelModel
 from widemargin.one_against_rest import OneAgainstRest, count_threads
 from widemargin.one_vs_one import Pairs
 from widemargin.progress import ProgressLine
-from widemargin.solvers import State
+from widemargin.solvers import Start, State
 from widemargin.training import Keep
 
 Floats = NDArray[np.float64]
@@ -237,9 +237,9 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                 if self.solver == "nystroem":
                     self._keep(self._nystroem_fits(problems, starts, line.show, keep), pairs, gram, X, live)
                     return self
-                if starts is None and resumed is None:
-                    before = self._linear_fits(gram, problems, line.show, keep)
-                    starts = [fit.alpha for fit in before] or None
+                if resumed is None:
+                    before = self._linear_fits(gram, problems, starts, line.show, keep)
+                    starts = [fit.alpha for fit in before] or starts
                     interrupted = any(fit.interrupted for fit in before)
                     if before and max_iter is not None:
                         max_iter = max(max_iter - max(fit.iterations for fit in before), 0)
@@ -419,7 +419,12 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         return np.ascontiguousarray(K, dtype=K.dtype if K.dtype in (np.float32, np.float64) else np.float64)
 
     def _linear_fits(
-        self, gram: Gram, problems: list[KernelProblem], watch: training.Watch, keep: Keep | None
+        self,
+        gram: Gram,
+        problems: list[KernelProblem],
+        starts: list[Floats] | None,
+        watch: training.Watch,
+        keep: Keep | None,
     ) -> list[training.Fit]:
         """What the linear solvers find, for the linear kernel; nothing for the others.
 
@@ -430,10 +435,12 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         fits = []
         seed = self._seed()
         with training.OneBlasThread():
-            for one in problems:
+            for k, one in enumerate(problems):
+                start = None if starts is None else Start(starts[k], float(self.intercept_[k]))
                 try:
                     found = training.fit(
                         one.linear(),
+                        start=start,
                         tol=float(self.tol) / 2,
                         max_iter=self.max_iter,
                         seed=seed,
