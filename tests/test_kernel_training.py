@@ -113,7 +113,16 @@ def test_no_hard_margin():
     twice = X.copy()
     twice[50] = twice[0]
     y[50] = -y[0]
-    for kernel, rows in ((KERNELS["rbf"], twice), (KERNELS["laplacian"], twice), (Kernel("linear"), X), (SQUARE, X)):
+    hulls = X.copy()
+    hulls[50] = X[y == y[0]].mean(axis=0)  # in the hull of the other class
+    for kernel, rows in (
+        (KERNELS["rbf"], twice),
+        (KERNELS["laplacian"], twice),
+        (KERNELS["additive_chi2"], abs(twice)),
+        (KERNELS["cosine"], hulls),
+        (Kernel("linear"), X),
+        (SQUARE, X),
+    ):
         with pytest.raises(InseparableError) as caught:
             fit([make_kernel_problem(kernel, rows, y, np.inf)])
         error = caught.value
@@ -122,7 +131,7 @@ def test_no_hard_margin():
         weights = np.zeros(80, np.longdouble)
         weights[error.positive], weights[error.negative] = error.positive_weights, -error.negative_weights
         K = exact_kernel(kernel, rows, rows)
-        assert weights @ K @ weights <= 1e-13 * (abs(weights) @ np.diag(K))
+        assert weights @ K @ weights <= 1e-13 * (abs(weights) @ abs(K).max(axis=1))
         assert weights[weights > 0].sum() == pytest.approx(1)
         assert weights[weights < 0].sum() == pytest.approx(-1)
 
@@ -337,6 +346,21 @@ def test_accuracy_beyond_rounding(tol):
         assert certificate.relative_gap <= 1e-8
         best = kernel_minimum(problem.gram.block(problem.index, problem.index), y, problem.c)
         assert (best is None and C > 1000) or abs(certificate.dual - best) <= 1e-9 * best
+
+
+@pytest.mark.parametrize("name", ["cosine", "linear"])
+def test_a_large_cost(name):
+    """C = 1e7 on classes that overlap, for which SMO alone takes thousands of rounds: optimal in extended precision."""
+    rng = np.random.default_rng(74)
+    X = rng.exponential(size=(60, 4))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0.7, 1.0, -1.0)
+    problem = make_kernel_problem(KERNELS[name], X, y, 1e7)
+    (found,) = fit([problem], tol=1e-4, max_iter=100)
+    assert found.certificate.relative_gap <= 1e-4  # rounding, of slacks times C
+    K = exact_kernel(KERNELS[name], X, X)
+    primal, dual = kernel_values(K, y, problem.c, *sharpened(K, y, problem.c, found.alpha))
+    assert abs(primal - dual) <= 1e-10 * dual
+    assert abs(found.certificate.dual - dual) <= 1e-8 * dual
 
 
 def test_rounds_that_are_limited():

@@ -122,7 +122,7 @@ def prove_inseparable(problem: KernelProblem, alpha: Floats, scores: Floats) -> 
         return None
     weights = alpha / half
     square = max(inner(weights * y, scores / half), 0.0)
-    length = float(np.sqrt(inner(weights, np.abs(problem.diagonal)) / 2))
+    length = float(np.sqrt(inner(weights, problem.square_lengths) / 2))
     distance = math.sqrt(square)
     if not distance <= SAME_POINT * length:
         return None

@@ -93,6 +93,12 @@ class KernelProblem:
         return self.gram.diagonal if self.whole else self.gram.diagonal[self.index]
 
     @property
+    def square_lengths(self) -> Floats:
+        """‖Φ(x)‖² = |k(x, x)| of every row; where that is 0 for all, Φ being known up to a shift, `sizes`."""
+        lengths = np.abs(self.diagonal)
+        return lengths if lengths.any() else self.sizes
+
+    @property
     def sizes(self) -> Floats:
         """Of every row, what bounds the rounding of its kernel values, see :attr:`widemargin.kernels.Gram.sizes`."""
         return self.gram.sizes if self.whole else self.gram.sizes[self.index]

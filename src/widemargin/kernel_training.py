@@ -170,18 +170,26 @@ class _Run:
         """Whether the hulls of a hard margin's classes seem to have a point in common: √(2/dual) is their distance."""
         if not self.problem.hard:
             return False
-        largest = float(self.problem.diagonal.max(initial=0.0))
+        largest = float(self.problem.square_lengths.max(initial=0.0))
         return bool(self.core.status[2] * SAME_POINT**2 * largest >= 2)
 
     @property
-    def perhaps_inseparable(self) -> bool:
-        """Whether to look for a proof that a hard margin does not exist: none was reached after 8, 16, 32 … rounds."""
+    def overdue(self) -> bool:
+        """Whether 8, 16, 32 … rounds made no claim: Newton steps may go on where SMO crawls, as it does at a large C.
+
+        Or there is a proof that a hard margin does not exist.
+        """
         looks = self.iterations // ROUNDS
-        return self.problem.hard and np.isinf(self.core.status[1]) and looks > 1 and looks & (looks - 1) == 0
+        helpless = self.refined or (self.problem.hard and np.isinf(self.core.status[1]))
+        return helpless and looks > 1 and looks & (looks - 1) == 0
 
     def look(self) -> None:
         """Writes down what the solver sees."""
         if not np.isfinite(self.alpha.max(initial=0.0)):
+            pair = np.isinf(self.alpha).astype(np.float64)  # two rows of different classes with no distance
+            inseparable = prove_inseparable(self.problem, pair, self.problem.scores(pair * self.problem.y))
+            if inseparable is not None:
+                raise inseparable
             raise ValueError(
                 "α grows without end: the kernel is not positive semidefinite; use a finite C or another one"
             )
@@ -204,7 +212,8 @@ class _Run:
             halved |= certificate.dual > 2 * before.certificate.dual
         if self.claim <= self.goal or self.exhausted or self.hulls_meet:
             self.refused = 0 if halved else self.refused + 1
-        self.goal, self.flat = self.tol if self.goal > self.tol else min(self.goal, self.claim) / 2, 0
+            self.goal = self.tol if self.goal > self.tol else min(self.goal, self.claim) / 2
+        self.flat = 0
         return proved
 
     def doubt(self) -> None:
@@ -303,7 +312,7 @@ def fit(
                     if (run.claim <= run.goal if curvature is None else run.stationary(tol))
                     or run.exhausted
                     or run.hulls_meet
-                    or run.perhaps_inseparable
+                    or run.overdue
                     or _spent(run, max_iter)
                 ]
                 if claims:
