@@ -68,7 +68,9 @@ def inner(A, B):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "precomputed", inner], ids=lambda kernel: getattr(kernel, "__name__", kernel))
+@pytest.mark.parametrize(
+    "kernel", ["linear", "poly", "rbf", "precomputed", inner], ids=["linear", "poly", "rbf", "precomputed", "function"]
+)
 def test_svc_by_the_formulas(kernel, classes, weighted):
     """½‖f‖² + Σ cᵢξᵢ and Σα − ½‖f‖² of SVC's own numbers, in NumPy, with its class weights and the sample weights."""
     X, y = rows(classes)
