@@ -113,7 +113,8 @@ class _Run:
         self.problem, self.began, self.tol = problem, began, tol
         #: Whether Newton steps on the free rows follow a claim.
         sharp = tol < ROUGH or problem.hard  # SMO would take the more steps the narrower a margin is
-        self.refined = refined and (problem.n <= SMALL or (problem.n <= REFINED and sharp))
+        self.refinable = refined and problem.n <= REFINED
+        self.refined = self.refinable and (problem.n <= SMALL or sharp)
         #: The relative gap to claim: below `tol` once a claim of `tol` was refused.
         self.goal = max(tol, ROUGH) if self.refined else tol
         self.flat, self.dual = 0, -math.inf
@@ -180,7 +181,7 @@ class _Run:
         Or there is a proof that a hard margin does not exist.
         """
         looks = self.iterations // ROUNDS
-        helpless = self.refined or (self.problem.hard and np.isinf(self.core.status[1]))
+        helpless = self.refinable or (self.problem.hard and np.isinf(self.core.status[1]))
         return helpless and looks > 1 and looks & (looks - 1) == 0
 
     def look(self) -> None:
@@ -379,7 +380,7 @@ def _refine(claims: list[_Run], exact: list[Floats], max_iter: int | None) -> bo
     """Takes those of them that are small to their optimum; whether any has moved."""
     moved = False
     for run, scores in zip(claims, exact, strict=True):
-        if not run.refined or _spent(run, max_iter):
+        if not (run.refined or (run.refinable and run.overdue)) or _spent(run, max_iter):
             continue
         better = refine(run.problem, run.alpha, scores)
         if better is not None:
