@@ -21,6 +21,7 @@ from widemargin.kernel_problem import KernelProblem
 from widemargin.kernel_training import LARGEST, ROUNDS
 from widemargin.kernels import Gram
 from widemargin.kernels.gram import Source
+from widemargin.problem import inner
 
 Floats = NDArray[np.float64]
 
@@ -52,9 +53,11 @@ class _Path:
         """Sets out for another C."""
         np.multiply(self.problem.c, C, out=self.c)
         if self.C > 0:
-            growth = C / self.C
+            scores = self.problem.y - self.e
+            square = inner(self.alpha * self.problem.y, scores)
+            growth = min(float(self.alpha.sum()) / square if square > 0 else np.inf, C / self.C)
             np.minimum(growth * self.alpha, self.c, out=self.alpha)
-            self.e[:] = self.problem.y - growth * (self.problem.y - self.e)
+            self.e[:] = self.problem.y - growth * scores
         self.C = C
 
     def arrived(self, tol: float) -> bool:

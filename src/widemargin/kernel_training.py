@@ -25,8 +25,8 @@ from widemargin.solvers.kernel_refinement import refine
 from widemargin.training import Fit, Keep, OneBlasThread, Record, Watch
 
 Floats = NDArray[np.float64]
-#: Its rows, the rounds in which they came, and how many rows there is room for.
-WorkingSet = tuple[list[int], list[int], int]
+#: Its rows, the rounds in which they came, how many rows there is room for, and the places of those that were active.
+WorkingSet = tuple[list[int], list[int], int, list[int]]
 
 #: Rows of the largest working set. More make fewer rounds, each with more steps of O(rows) and a larger matrix.
 LARGEST = 8192
@@ -228,11 +228,11 @@ class _Run:
 
     def state(self) -> State:
         """All that the next round depends on."""
-        rows, came, size = self.core.working_set
+        rows, came, size, active = self.core.working_set
         return {
             "alpha": self.alpha.copy(),
             "e": self.e.copy(),
-            "working_set": (np.array(rows, dtype=np.int64), np.array(came, dtype=np.int64), size),
+            "working_set": (*(np.array(some, dtype=np.int64) for some in (rows, came, active)), size),
             "iterations": self.iterations,
             "refused": self.refused,
             "progress": (self.goal, self.flat, self.dual),
@@ -284,7 +284,7 @@ def fit(
         if resumed["curvature"] is not None:
             curvature = NegativeCurvature(**resumed["curvature"])
         sets = [state["working_set"] for state in resumed["runs"]]
-        working_sets = [([*map(int, rows)], [*map(int, came)], int(size)) for rows, came, size in sets]
+        working_sets = [(rows.tolist(), came.tolist(), int(size), active.tolist()) for rows, came, active, size in sets]
         for run, before in zip(runs, resumed["runs"], strict=True):
             run.resume(before, semidefinite=curvature is None)
     # Several problems share the whole matrix, where it fits, and have a thread each.

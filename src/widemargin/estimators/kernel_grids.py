@@ -268,8 +268,11 @@ class _Grid:
 
 
 def _problem(gram: PointsGram, place: NDArray[np.intp], c: Floats, i: int, j: int, *, two: bool) -> KernelProblem:
-    """The problem of a pair of classes: its rows of positive cost, as stretches of the kernel matrix."""
-    chosen = ((place == i) | (place == j)) & (c > 0)
+    """The problem of a pair of classes, whose rows are stretches of the kernel matrix; of two classes all rows.
+
+    Then those of the fold have cost 0, and the kernel matrix need not be copied without them.
+    """
+    chosen = np.ones(len(c), dtype=bool) if two else ((place == i) | (place == j)) & (c > 0)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]])))
     segments = tuple((int(a), int(b - a)) for a, b in edges.reshape(-1, 2))
     positive = j if two else i

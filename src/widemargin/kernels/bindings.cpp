@@ -96,7 +96,7 @@ struct Source {
     static Source whole(const Function& f, const Rows& rows, const Shift& shift, bool sparse, int threads) {
         nb::gil_scoped_release release;
         const auto points = points_of<T>(f, rows, shift_of(shift, rows), sparse);
-        return {std::make_unique<kernels::WholeMatrix<T>>(f, points, threads), nb::object()};
+        return {std::make_unique<kernels::WholeMatrix<T>>(f, kernels::Sums<T>(f, points, threads), threads), nb::object()};
     }
     static Source given(Square<T> matrix) {
         if (matrix.shape(0) != matrix.shape(1)) throw std::invalid_argument("a kernel matrix is square");
@@ -150,14 +150,16 @@ class Solver {
     }
     // Rounds so far, primal, dual, violation, and whether nothing more can be done.
     auto status() const { return std::make_tuple(rounds_taken, seen.primal, seen.dual, seen.violation, smo.stalled); }
-    // The rows of the working set, the rounds in which they came, and how many rows there is room for.
-    auto working_set() const { return std::make_tuple(smo.working_set, smo.came, smo.size); }
-    void set_working_set(std::tuple<std::vector<Index>, std::vector<Index>, Index> given) {
-        auto& [rows, came, size] = given;
+    // The rows of the working set, the rounds in which they came, how many rows there is room for, and which were active.
+    auto working_set() const { return std::make_tuple(smo.working_set, smo.came, smo.size, smo.active_rows()); }
+    void set_working_set(std::tuple<std::vector<Index>, std::vector<Index>, Index, std::vector<std::int32_t>> given) {
+        auto& [rows, came, size, active] = given;
         need(came.size(), static_cast<Index>(rows.size()), "the rounds in which rows came");
         for (const Index i : rows)
             if (i < 0 || i >= n) throw std::out_of_range("a row of the working set does not exist");
-        smo.go_on(std::move(rows), std::move(came), size);
+        for (const std::int32_t i : active)
+            if (i < 0 || i >= static_cast<Index>(rows.size())) throw std::out_of_range("an active row is not in the working set");
+        smo.go_on(std::move(rows), std::move(came), size, std::move(active));
     }
     std::int64_t steps() const { return smo.steps; }
     auto worst() const { return std::make_tuple(smo.worst.i, smo.worst.j, smo.worst.share); }

@@ -48,16 +48,17 @@ void add_rows(const T* rows, const double* by, Index count, double* to, Index wi
 
 // to[k·columns + v] += Σ rows[r·kChunk + k] by[r·columns + v] over `count` rows, k < width and all v; `columns` are whole vectors.
 inline void add_products(const double* rows, const double* by, Index count, Index columns, double* to, Index width) {
+    constexpr Index most = 8;  // sums at a time: as many are under way before the first is done
     for (Index v = 0; v < columns; v += kLanes<double>)
-        for (Index k = 0; k < width; ++k) {
-            double* const at = to + k * columns + v;
-            Vector<double> sum, some;
-            std::memcpy(&sum, at, sizeof sum);
+        for (Index first = 0; first < width; first += most) {
+            const Index some = std::min(most, width - first);
+            Vector<double> sum[most] = {}, one;
+            for (Index k = 0; k < some; ++k) std::memcpy(&sum[k], to + (first + k) * columns + v, sizeof one);
             for (Index r = 0; r < count; ++r) {
-                std::memcpy(&some, by + r * columns + v, sizeof some);
-                sum += rows[r * kChunk + k] * some;
+                std::memcpy(&one, by + r * columns + v, sizeof one);
+                for (Index k = 0; k < most; ++k) sum[k] += rows[r * kChunk + first + k] * one;  // a chunk has whole eights
             }
-            std::memcpy(at, &sum, sizeof sum);
+            for (Index k = 0; k < some; ++k) std::memcpy(to + (first + k) * columns + v, &sum[k], sizeof one);
         }
 }
 

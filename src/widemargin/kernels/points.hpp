@@ -329,20 +329,25 @@ class Stretch {
     }
 };
 
-// sums[r·kChunk …] += those of kRowsInTile rows with one panel over `depth` columns.
-template <class Combine, class T>
+// sums[r·kChunk …] += those of kRowsInTile rows with one panel over `depth` columns, or = if these are the `first`.
+template <class Combine, bool first, class T>
 [[gnu::always_inline]] inline void add_tile(const T* a, const T* panel, Index depth, T* sums) {
-    Vector<T> sum[kRowsInTile][2];
-    for (Index r = 0; r < kRowsInTile; ++r) std::memcpy(sum[r], sums + r * kChunk, sizeof sum[r]);
+    Vector<T> sum[kRowsInTile][2] = {};
+    const auto at = [&](Index r) { return reinterpret_cast<Vector<T>*>(sums + r * kChunk); };
+    if constexpr (!first)
+#pragma GCC unroll 8
+        for (Index r = 0; r < kRowsInTile; ++r) sum[r][0] = at(r)[0], sum[r][1] = at(r)[1];
     for (Index j = 0; j < depth; ++j) {
         const auto* const b = reinterpret_cast<const Vector<T>*>(panel + j * kPanel<T>);
+#pragma GCC unroll 8
         for (Index r = 0; r < kRowsInTile; ++r) {
-            const Vector<T> x = Vector<T>{} + a[j * kRowsInTile + r];
+            const Vector<T> x = a[j * kRowsInTile + r] - Vector<T>{};  // − 0 is nothing to the compiler, + 0 is an addition
             sum[r][0] = Combine::add(sum[r][0], x, b[0]);
             sum[r][1] = Combine::add(sum[r][1], x, b[1]);
         }
     }
-    for (Index r = 0; r < kRowsInTile; ++r) std::memcpy(sums + r * kChunk, sum[r], sizeof sum[r]);
+#pragma GCC unroll 8
+    for (Index r = 0; r < kRowsInTile; ++r) at(r)[0] = sum[r][0], at(r)[1] = sum[r][1];
 }
 
 // scratch.sums[r·kChunk + c − begin] = Σ combine(a, b) for the rows of a group that was entered and the rows
@@ -365,7 +370,7 @@ void sums_of_group(const Groups<T>& groups, Index group, const Stretch<T>& stret
                 const Index last = starts[c + l + 1];
                 for (Index k = starts[c + l]; k < last; ++k) {
                     const auto* const a = reinterpret_cast<const Vector<T>*>(written + columns[k] * kGroup);
-                    const Vector<T> x = Vector<T>{} + values[k];
+                    const Vector<T> x = values[k] - Vector<T>{};
                     for (Index v = 0; v < vectors; ++v) sum[v] = Combine::add(sum[v], x, a[v]);
                 }
                 for (Index v = 0; v < vectors; ++v) block[v][l] = sum[v];
@@ -377,14 +382,15 @@ void sums_of_group(const Groups<T>& groups, Index group, const Stretch<T>& stret
         }
         return;
     }
-    for (Index r = 0; r < kGroup; ++r) std::fill_n(sums + r * kChunk, kChunk, T(0));
-    for (Index from = 0; from < d; from += kDepth<T>) {
+    const auto add = [&]<bool first>(Index from, std::bool_constant<first>) {
         const Index depth = std::min(kDepth<T>, d - from);
         for (Index c = begin; c < end; c += kPanel<T>)
             for (Index r = 0; r < count; r += kRowsInTile)
-                add_tile<Combine>(groups.tile(group, r) + from * kRowsInTile, stretch.panel(c) + from * kPanel<T>, depth,
-                                  sums + r * kChunk + c - begin);
-    }
+                add_tile<Combine, first>(groups.tile(group, r) + from * kRowsInTile, stretch.panel(c) + from * kPanel<T>, depth,
+                                         sums + r * kChunk + c - begin);
+    };
+    add(0, std::true_type{});
+    for (Index from = kDepth<T>; from < d; from += kDepth<T>) add(from, std::false_type{});
 }
 
 }  // namespace widemargin::kernels

@@ -1,33 +1,13 @@
 // ROWS OF THE KERNEL MATRIX ON DEMAND: from a matrix that is there, computed from points each time, or computed and kept.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <memory>
 #include <numeric>
 
 #include "gram.hpp"
+#include "memory.hpp"
 
 namespace widemargin::kernels {
-
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
-struct ReleaseHuge {
-    void operator()(void* p) const { ::operator delete(p, std::align_val_t{kHugePage}); }
-};
-template <class T>
-using Memory = std::unique_ptr<T, ReleaseHuge>;
-
-// In huge pages where the system has them: touching small ones for the first time takes longer than computing what they hold.
-template <class T>
-Memory<T> huge_memory(Index numbers) {
-    const std::size_t bytes = (sizeof(T) * static_cast<std::size_t>(numbers) + kHugePage - 1) / kHugePage * kHugePage;
-    Memory<T> block(static_cast<T*>(::operator new(bytes, std::align_val_t{kHugePage})));
-#ifdef MADV_HUGEPAGE
-    madvise(block.get(), bytes, MADV_HUGEPAGE);
-#endif
-    return block;
-}
 
 // Columns source … source + count of the kernel matrix, which are local … local + count of a problem.
 struct Segment {
@@ -39,7 +19,8 @@ class RowSource {
    public:
     virtual ~RowSource() = default;
     virtual Index size() const = 0;  // rows and columns of the kernel matrix
-    virtual bool whole() const { return false; }  // whether all of it is in memory
+    virtual bool whole() const { return false; }                  // whether all of it is in memory
+    virtual const Table<T>* table() const { return nullptr; }  // as a table, if it is kept as one
     // Rows and columns `fresh` of the kernel matrix of these rows, with `width` numbers from one row of it to the next.
     virtual void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) = 0;
     // e[local] −= Σ by[r] K[rows[r], source] over the columns of these segments, in double precision.
@@ -173,11 +154,12 @@ class GivenMatrix final : public StoredRows<T> {
 template <class T>
 class Sums {
    public:
-    const Index n, stride;
-    const Buffer<T> self;
+    Index n;
+    Buffer<T> self;
+    Table<T> matrix;
 
     Sums(const Function& f, const Points<T>& points, int threads)
-        : n(points.n), stride((n + 15) / 16 * 16), self(points.self), matrix(huge_memory<T>(n * stride)) {
+        : n(points.n), self(points.self), matrix(n, n) {
         if (!n) return;
         std::vector<Index> all(static_cast<std::size_t>(n));
         std::iota(all.begin(), all.end(), Index{0});
@@ -193,44 +175,47 @@ class Sums {
                     const Index to = std::min(end, from + kChunk);
                     with_combine(f.shape, [&]<class Combine>(Combine) { sums_of_group<Combine>(groups, group, stretch, from, to, scratch); });
                     for (Index r = 0; r < groups.rows(group); ++r)
-                        std::copy_n(scratch.sums.data() + r * kChunk, to - from, matrix.get() + (group * kGroup + r) * stride + from);
+                        std::copy_n(scratch.sums.data() + r * kChunk, to - from, matrix.row(group * kGroup + r) + from);
                 }
                 groups.leave(group, scratch);
             }
         });
     }
-    const T* row(Index i) const { return matrix.get() + i * stride; }
-
-   private:
-    Memory<T> matrix;
 };
 
 // All rows, computed once.
 template <class T>
 class WholeMatrix final : public StoredRows<T> {
    public:
-    WholeMatrix(const Function& f, const Points<T>& points, int threads) : WholeMatrix(f, Sums<T>(f, points, threads), threads) {}
-    WholeMatrix(const Function& f, const Sums<T>& sums, int threads)
-        : n(sums.n), stride(sums.stride), matrix(huge_memory<T>(n * stride)) {
+    WholeMatrix(const Function& f, Sums<T>&& sums, int threads) : n(sums.n), matrix(std::move(sums.matrix)) {  // in their place
+        finish_rows(f, sums.self, threads, [](Index, T*) {});
+    }
+    WholeMatrix(const Function& f, const Sums<T>& sums, int threads) : n(sums.n), matrix(n, n) {
+        finish_rows(f, sums.self, threads, [&](Index i, T* to) { std::copy_n(sums.matrix.row(i), n, to); });
+    }
+    Index size() const override { return n; }
+    bool whole() const override { return true; }
+    const Table<T>* table() const override { return &matrix; }
+    std::int64_t computed() const override { return n; }
+
+   private:
+    Index n;
+    Table<T> matrix;
+    Index capacity() const override { return n; }
+    const T* row(Index i) const override { return matrix.row(i); }
+
+    template <class Fill>
+    void finish_rows(const Function& f, const Buffer<T>& self, int threads, Fill fill) {
         int weight = 0;
         with_combine(f.shape, [&]<class Combine>(Combine) { weight = Combine::weight; });
         run_pieces(static_cast<int>((n + kGroup - 1) / kGroup), threads, [&](int piece) {
             for (Index i = piece * kGroup; i < std::min(n, piece * kGroup + kGroup); ++i) {
-                T* const to = matrix.get() + i * stride;
-                std::copy_n(sums.row(i), n, to);
-                finish(f, to, n, sums.self[static_cast<std::size_t>(i)], sums.self.data(), weight);
+                T* const row = matrix.row(i);
+                fill(i, row);
+                finish(f, row, n, self[static_cast<std::size_t>(i)], self.data(), weight);
             }
         });
     }
-    Index size() const override { return n; }
-    bool whole() const override { return true; }
-    std::int64_t computed() const override { return n; }
-
-   private:
-    Index n, stride;
-    Memory<T> matrix;
-    Index capacity() const override { return n; }
-    const T* row(Index i) const override { return matrix.get() + i * stride; }
 };
 
 // Rows and columns `fresh` of the kernel matrix of these points.

@@ -8,23 +8,42 @@
 // e is kept in the precision of the kernel values: the caller computes it anew, in double precision, from the α it gets.
 #pragma once
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <type_traits>
 #include <vector>
 
+#include "../../kernels/memory.hpp"
 #include "../../kernels/points.hpp"
 
 namespace widemargin {
 
 inline constexpr Index kFewest = 64;     // rows; a smaller block is solved before it is copied
-inline constexpr Index kShrinkings = 4;  // looks for inactive rows in as many steps as there are rows: a copy costs as much as some
+inline constexpr Index kShrinkings = 2;  // looks for inactive rows in as many steps as there are rows: a copy costs as much as some
 
 // The pair of rows whose η is smallest beside k(i, i) + k(j, j): below 0, the kernel is not positive semidefinite.
 struct Curvature {
     Index i = -1, j = -1;
     double share = std::numeric_limits<double>::infinity();
+};
+
+// Numbers too small to be stored in full count as 0 while one of these is alive: arithmetic with them takes a hundred times
+// as long, and kernel values of rows that are far apart are such numbers once they are multiplied.
+class FlushToZero {
+#if defined(__SSE2__)
+   public:
+    FlushToZero() { _mm_setcsr(before | 0x8040); }
+    ~FlushToZero() { _mm_setcsr(before); }
+
+   private:
+    unsigned before = _mm_getcsr();
+#endif
 };
 
 template <class T>
@@ -37,75 +56,93 @@ class Block {
     // Smaller curvatures are rounding, as a share of k(i, i) + k(j, j).
     static constexpr T least = 4 * std::numeric_limits<T>::epsilon();
 
-    Index q = 0, width = 0;  // rows, and the distance between two rows of the matrix
-    T* k = nullptr;          // the matrix, which the caller owns; 0 beyond the q-th column
+    Index q = 0, width = 0;  // rows, and those with what fills up the last vectors
     Buffer<T> e;
     Buffer<double> alpha, c, y;
     Curvature worst;
 
-    // Whole vectors, an odd number of them: elements of one column then lie in different sets of the caches.
-    static Index width_of(Index rows) { return ((rows + lanes - 1) / lanes | 1) * lanes; }
-    void resize(Index rows, T* matrix) {
-        q = rows, width = width_of(rows), k = matrix;
+    // The kernel matrix of the rows, which the caller keeps.
+    void set(const kernels::Table<T>& matrix) {
+        k = &matrix, q = matrix.width, width = matrix.stride;
         const auto size = static_cast<std::size_t>(width);
         for (auto* one : {&alpha, &c, &y}) one->assign(size, 0.0);
         e.assign(size, T(0)), own.assign(size, T(0));
-        rise.assign(size, -inf), fall.assign(size, inf);
+        bound.assign(size, nowhere);
     }
-    T* row(Index i) { return k + i * width; }
 
     // Up to `most` steps, until the violation, largest e that may rise less smallest that may fall, is at most `tol`.
     Index run(Index most, double tol) {
+        const FlushToZero flush;
         for (Index i = 0; i < q; ++i) own[static_cast<std::size_t>(i)] = row(i)[i], bounds(i);
         Index steps = 0;
         change(row(0), row(0), 0.0);
+        if (!active.empty() && violation() > tol) steps = run_active(most, tol);
         while (steps < most && violation() > tol) {
             const Index before = steps;
             steps += take_steps(std::min(most - steps, std::max<Index>(q / kShrinkings, 1)), tol);
             if (steps == before) break;
-            if (steps < most && violation() > tol) steps += shrink_and_run(most - steps, tol);
+            if (steps < most && violation() > tol && shrink()) steps += run_active(most - steps, tol);
         }
         return steps;
     }
+    // The rows that were active last; steps begin on them. Of another matrix there are none.
+    const std::vector<std::int32_t>& active_rows() const { return active; }
+    void activate(std::vector<std::int32_t> rows) { active = std::move(rows), copied = false; }
 
     double violation() const { return static_cast<double>(highest) - static_cast<double>(lowest); }
-    Index last_i = -1, last_j = -1;  // of the last step
-    double last_step = 0;
 
    private:
     using Values = kernels::Vector<T>;
     using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
     using Places = kernels::Vector<Whole>;
 
+    const kernels::Table<T>* k = nullptr;
+    const T* row(Index i) const { return k->row(i); }
+
     Buffer<T> own;         // k(i, i)
-    Buffer<T> rise, fall;  // 0 where αy may rise, else −∞; 0 where it may fall, else ∞
+    Buffer<T> bound;       // of αy: 0 where it may rise and fall, 1 where it may rise only, −1 where it may fall only, else no number
+    static constexpr T nowhere = std::numeric_limits<T>::quiet_NaN();
     T highest = 0, lowest = 0;
     Index highest_at = -1;
     std::unique_ptr<Block> smaller;  // of the active rows
-    Buffer<T> smaller_matrix;
-    std::vector<Index> active;
+    kernels::Table<T> smaller_matrix;
+    std::vector<std::int32_t> active;
 
-    // Steps on the active rows alone, on a matrix of their own: those of the others are neither read nor brought up to
-    // date before the end. A row at a bound is not active if no other violates the KKT conditions together with it.
-    Index shrink_and_run(Index most, double tol) {
-        active.clear();
+    bool copied = false;  // whether smaller_matrix is that of the active rows
+
+    // Finds the active rows: one at a bound is not active if no other violates the KKT conditions together with it.
+    // Returns whether there are so few that a matrix of their own pays.
+    bool shrink() {
+        std::vector<std::int32_t> now;
         for (Index i = 0; i < q; ++i) {
             const auto at = static_cast<std::size_t>(i);
-            if ((rise[at] == 0 && e[at] >= lowest) || (fall[at] == 0 && e[at] <= highest)) active.push_back(i);
+            if ((bound[at] >= 0 && e[at] >= lowest) || (bound[at] <= 0 && e[at] <= highest)) now.push_back(static_cast<std::int32_t>(i));
         }
+        const auto count = now.size();
+        if (static_cast<Index>(count) < kFewest || 4 * static_cast<Index>(count) > 3 * q) return false;
+        const bool as_before = 4 * count > 3 * active.size() && std::includes(active.begin(), active.end(), now.begin(), now.end());
+        if (!as_before) activate(std::move(now));
+        return true;
+    }
+
+    // Steps on the active rows alone, on a matrix of their own: those of the others are neither read nor brought up to
+    // date before the end.
+    Index run_active(Index most, double tol) {
         const auto count = static_cast<Index>(active.size());
-        if (count < kFewest || 4 * count > 3 * q) return 0;
         if (!smaller) smaller = std::make_unique<Block>();
-        smaller_matrix.resize(static_cast<std::size_t>(count * width_of(count)));
-        smaller->resize(count, smaller_matrix.data());
-        smaller->worst = {};
+        if (!copied) {
+            smaller_matrix.resize(count, count);
+            for (Index r = 0; r < count; ++r) {
+                const T* const here = row(active[static_cast<std::size_t>(r)]);
+                T* const there = smaller_matrix.row(r);
+                for (Index k = 0; k < count; ++k) there[k] = here[active[static_cast<std::size_t>(k)]];
+            }
+            copied = true;
+        }
+        smaller->set(smaller_matrix), smaller->activate({}), smaller->worst = {};
         for (Index r = 0; r < count; ++r) {
             const auto from = static_cast<std::size_t>(active[static_cast<std::size_t>(r)]), to = static_cast<std::size_t>(r);
             smaller->alpha[to] = alpha[from], smaller->e[to] = e[from], smaller->c[to] = c[from], smaller->y[to] = y[from];
-            const T* const here = row(static_cast<Index>(from));
-            T* const there = smaller->row(r);
-            for (Index k = 0; k < count; ++k) there[k] = here[active[static_cast<std::size_t>(k)]];
-            std::fill(there + count, there + smaller->width, T(0));
         }
         const Index steps = smaller->run(most, tol);
         if (smaller->worst.share < worst.share) {
@@ -132,17 +169,16 @@ class Block {
             const Index i = highest_at;
             const Index j = partner(i);
             if (j < 0) break;
-            const auto at = [](Index at) { return static_cast<std::size_t>(at); };
-            const T bend = own[at(i)] + own[at(j)] - 2 * row(i)[j], floor = least * (std::abs(own[at(i)]) + std::abs(own[at(j)]));
-            const double eta = static_cast<double>(std::max({bend, floor, std::numeric_limits<T>::min()}));
-            const double wanted = (static_cast<double>(e[at(i)]) - static_cast<double>(e[at(j)])) / eta;
-            const double up = y[at(i)] > 0 ? c[at(i)] - alpha[at(i)] : alpha[at(i)];
-            const double down = y[at(j)] > 0 ? alpha[at(j)] : c[at(j)] - alpha[at(j)];
+            const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
+            const T size = std::abs(own[a]) + std::abs(own[b]) + std::numeric_limits<T>::min(), bend = own[a] + own[b] - 2 * row(i)[j];
+            if (const auto share = static_cast<double>(bend / size); share < worst.share) worst = {i, j, share};
+            const double wanted = (static_cast<double>(e[a]) - static_cast<double>(e[b])) / static_cast<double>(std::max(bend, least * size));
+            const double up = y[a] > 0 ? c[a] - alpha[a] : alpha[a];
+            const double down = y[b] > 0 ? alpha[b] : c[b] - alpha[b];
             const double step = std::min({wanted, up, down});
-            alpha[at(i)] = step < up ? alpha[at(i)] + y[at(i)] * step : (y[at(i)] > 0 ? c[at(i)] : 0.0);
-            alpha[at(j)] = step < down ? alpha[at(j)] - y[at(j)] * step : (y[at(j)] > 0 ? 0.0 : c[at(j)]);
+            alpha[a] = step < up ? alpha[a] + y[a] * step : (y[a] > 0 ? c[a] : 0.0);
+            alpha[b] = step < down ? alpha[b] - y[b] * step : (y[b] > 0 ? 0.0 : c[b]);
             bounds(i), bounds(j);
-            last_i = i, last_j = j, last_step = step;
             change(row(i), row(j), step);
         }
         return steps;
@@ -158,8 +194,7 @@ class Block {
     void bounds(Index i) {
         const auto at = static_cast<std::size_t>(i);
         const bool below = alpha[at] < c[at], above = alpha[at] > 0;
-        rise[at] = (y[at] > 0 ? below : above) ? T(0) : -inf;
-        fall[at] = (y[at] > 0 ? above : below) ? T(0) : inf;
+        bound[at] = below && above ? T(0) : !below && !above ? nowhere : below == (y[at] > 0) ? T(1) : T(-1);
     }
 
     // e ← e − step·(kᵢ − kⱼ), and the largest e that may rise, the first of them, and the smallest that may fall.
@@ -169,13 +204,12 @@ class Block {
         const T by = static_cast<T>(step);
         for (Index k = 0; k < width; k += lanes) {
             Values& value = *reinterpret_cast<Values*>(e.data() + k);
-            const Values now = value - by * (at(ki + k) - at(kj + k));
+            const Values now = value - by * (at(ki + k) - at(kj + k)), side = at(bound.data() + k);
             value = now;
-            const Values up = now + at(rise.data() + k), down = now + at(fall.data() + k);
-            const auto larger = up > most;
-            most = larger ? up : most;
+            const auto larger = (side >= 0) & (now > most);
+            most = larger ? now : most;
             place = larger ? here : place;
-            least_fall = down < least_fall ? down : least_fall;
+            least_fall = (side <= 0) & (now < least_fall) ? now : least_fall;
             here += static_cast<Whole>(lanes);
         }
         highest = -inf, lowest = inf, highest_at = -1;
@@ -185,33 +219,28 @@ class Block {
         }
     }
 
-    // The row j that promises the largest gain with i; −1 if there is none.
+    // The row j that promises the largest gain with i; −1 if there is none. Gains are compared without a division, which
+    // would take as long as all the rest: a/b > c/d where a·d > c·b.
     Index partner(Index i) {
-        const T own_i = own[static_cast<std::size_t>(i)];
+        const T own_i = own[static_cast<std::size_t>(i)], inverse = 1 / (highest - lowest);
         const T* const ki = row(i);
-        Values most = Values{} - T(1), tightest = Values{} + T(2);
-        Places place{}, here = first(), tight{};
+        Values most = Values{} - T(1), beside = Values{} + T(1);
+        Places place{}, here = first();
         for (Index k = 0; k < width; k += lanes) {
-            const Values apart = highest - (at(e.data() + k) + at(fall.data() + k));
-            const Values others = at(own.data() + k);
-            const Values size = kernels::absolute(others) + std::abs(own_i) + std::numeric_limits<T>::min();
-            const Values bend = own_i + others - 2 * at(ki + k), floor = least * size;
-            const Values gain = apart > 0 ? apart * apart / (bend > floor ? bend : floor) : Values{} - T(1);
-            const auto larger = gain > most;
+            const Values apart = (highest - at(e.data() + k)) * inverse, others = at(own.data() + k);
+            const Values bend = own_i + others - 2 * at(ki + k);
+            const Values floor = least * (kernels::absolute(others) + std::abs(own_i) + std::numeric_limits<T>::min());
+            const Values over = bend > floor ? bend : floor, gain = apart * apart;
+            const auto larger = (at(bound.data() + k) <= 0) & (apart > 0) & (gain * beside > most * over);
             most = larger ? gain : most;
+            beside = larger ? over : beside;
             place = larger ? here : place;
-            const Values share = bend / size;
-            const auto tighter = (share < tightest) & (apart > 0);
-            tightest = tighter ? share : tightest;
-            tight = tighter ? here : tight;
             here += static_cast<Whole>(lanes);
         }
         T best = -1;
         Index at = -1;
-        for (Index l = 0; l < lanes; ++l) {
-            if (most[l] > best || (most[l] == best && most[l] >= 0 && place[l] < at)) best = most[l], at = place[l];
-            if (static_cast<double>(tightest[l]) < worst.share) worst = {i, static_cast<Index>(tight[l]), static_cast<double>(tightest[l])};
-        }
+        for (Index l = 0; l < lanes; ++l)
+            if (const T gain = most[l] / beside[l]; gain > best || (gain == best && most[l] >= 0 && place[l] < at)) best = gain, at = place[l];
         return best < 0 ? -1 : at;
     }
 };

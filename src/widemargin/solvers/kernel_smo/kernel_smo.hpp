@@ -51,22 +51,24 @@ class KernelSmo {
     std::int64_t steps = 0;          // of SMO
 
     // Takes up the working set of a run that was stopped, whose next round is then the same.
-    void go_on(std::vector<Index> rows, std::vector<Index> when, Index room) {
+    void go_on(std::vector<Index> rows, std::vector<Index> when, Index room, std::vector<std::int32_t> active) {
+        block.activate(std::move(active));
         working_set = std::move(rows), came = std::move(when);
         size = std::max(room, static_cast<Index>(working_set.size()));
         next_round = came.empty() ? 0 : *std::max_element(came.begin(), came.end()) + 1;
     }
 
     // Primal, dual and violation at α, from e alone.
-    KernelSmoStatus status() const {
+    KernelSmoStatus status() const { return status(alpha, e); }
+    KernelSmoStatus status(const double* alpha, const double* e) const {
         KernelSmoStatus seen;
         std::vector<Turn> turns;
         turns.reserve(static_cast<std::size_t>(n));
         double sum = 0, square = 0, highest = -inf, lowest = inf, slope = 0, total = 0;
         for (Index i = 0; i < n; ++i) {
             sum += alpha[i], square += alpha[i] * (1 - y[i] * e[i]);
-            if (may_rise(i)) highest = std::max(highest, e[i]);
-            if (may_fall(i)) lowest = std::min(lowest, e[i]);
+            if (may_rise(i, alpha)) highest = std::max(highest, e[i]);
+            if (may_fall(i, alpha)) lowest = std::min(lowest, e[i]);
         }
         seen.violation = std::max(highest - lowest, 0.0), seen.highest = highest, seen.lowest = lowest;
         seen.dual = sum - square / 2;
@@ -102,8 +104,9 @@ class KernelSmo {
                 stalled = true;
                 break;
             }
-            select(seen.highest, seen.lowest);
-            if (!solve_block(seen.violation, (seen.highest + seen.lowest) / 2)) {
+            if (everything()) take_everything();
+            else select(seen.highest, seen.lowest);
+            if (!solve_block(seen, tol)) {
                 stalled = true;
                 break;
             }
@@ -112,6 +115,7 @@ class KernelSmo {
         return round;
     }
     bool stalled = false;  // no step could be made
+    const std::vector<std::int32_t>& active_rows() const { return block.active_rows(); }  // of the working set
 
    private:
     static constexpr double inf = std::numeric_limits<double>::infinity();
@@ -124,11 +128,15 @@ class KernelSmo {
     std::vector<Index> source_row;
     std::vector<unsigned char> chosen;
     std::vector<Index> rising, falling, next, rows;  // of the problem; `rows` of the kernel matrix
+    static constexpr Index kParts = 8;
     Block<T> block;
+    std::vector<double> own_e;  // of the block's rows
 
     bool hard() const { return std::any_of(c, c + n, [](double one) { return one == inf; }); }
-    bool may_rise(Index i) const { return y[i] > 0 ? alpha[i] < c[i] : alpha[i] > 0; }
-    bool may_fall(Index i) const { return y[i] > 0 ? alpha[i] > 0 : alpha[i] < c[i]; }
+    bool may_rise(Index i) const { return may_rise(i, alpha); }
+    bool may_fall(Index i) const { return may_fall(i, alpha); }
+    bool may_rise(Index i, const double* alpha) const { return y[i] > 0 ? alpha[i] < c[i] : alpha[i] > 0; }
+    bool may_fall(Index i, const double* alpha) const { return y[i] > 0 ? alpha[i] > 0 : alpha[i] < c[i]; }
 
     // The working set: rows that violate the KKT conditions, the worst first and from both sides by turns, take the places
     // of those that have been in it longest, the ones at a bound first. At most half of it is new.
@@ -192,23 +200,49 @@ class KernelSmo {
         for (std::size_t k = 0; k < next.size(); ++k)
             working_set[static_cast<std::size_t>(fresh[k])] = next[k], came[static_cast<std::size_t>(fresh[k])] = next_round;
         ++next_round;
+        if (!next.empty()) block.activate({});
     }
 
-    bool solve_block(double violation, double middle) {
+    // Whether the problem is that of the whole kernel matrix, which is there: it then is the block, with no copy of it.
+    bool everything() const {
+        return source.table() && n <= options.largest && segments.size() == 1 && n == source.size();
+    }
+    void take_everything() {
+        if (static_cast<Index>(rows.size()) == n) return;
+        rows.resize(static_cast<std::size_t>(n)), came.assign(static_cast<std::size_t>(n), 0);
+        std::iota(rows.begin(), rows.end(), Index{0});
+        working_set = rows, size = n;
+    }
+
+    // Solves for the block, and brings e up to date. Of a block that is the whole problem the gap is seen from its own e: it
+    // is solved on and on until that is reached, while others may gain more from other rows.
+    bool solve_block(const KernelSmoStatus& before, double tol) {
+        const double middle = (before.highest + before.lowest) / 2;
         const auto q = static_cast<Index>(working_set.size());
-        fill_block();
+        if (everything()) block.set(*source.table());
+        else fill_block();
         for (Index k = 0; k < q; ++k) {
             const auto at = static_cast<std::size_t>(k);
             const Index i = working_set[at];
             block.alpha[at] = alpha[i], block.e[at] = static_cast<T>(e[i] - middle), block.c[at] = c[i], block.y[at] = y[i];
         }
         block.worst = {};
-        const Index taken = block.run(100 * q, options.inner_share * violation);
-        steps += taken;
+        double violation = before.violation;
+        for (Index part = 0; part < (everything() ? kParts : 1); ++part) {
+            const Index taken = block.run(100 * q, options.inner_share * violation);
+            steps += taken;
+            if (!taken || !everything()) break;
+            own_e.resize(static_cast<std::size_t>(n));
+            for (std::size_t i = 0; i < own_e.size(); ++i) own_e[i] = static_cast<double>(block.e[i]) + middle;
+            const auto now = status(block.alpha.data(), own_e.data());
+            if (now.gap() <= tol * now.dual || !(now.violation > 0)) break;
+            violation = std::min(violation, now.violation);
+        }
         if (block.worst.share < worst.share) {
             worst = block.worst;
             worst.i = working_set[static_cast<std::size_t>(worst.i)], worst.j = working_set[static_cast<std::size_t>(worst.j)];
         }
+        balance();
         moved.clear(), by.clear();
         for (Index k = 0; k < q; ++k) {
             const auto at = static_cast<std::size_t>(k);
@@ -221,35 +255,39 @@ class KernelSmo {
         return !moved.empty();
     }
 
+    // The row of the block with the most room takes up what the rounding of steps has added to Σ αᵢyᵢ.
+    void balance() {
+        double excess = 0, most = 0;
+        std::size_t widest = 0;
+        for (std::size_t at = 0; at < working_set.size(); ++at) {
+            excess += block.y[at] * (block.alpha[at] - alpha[working_set[at]]);
+            const double room = std::min(block.alpha[at], block.c[at] - block.alpha[at]);
+            if (room > most) most = room, widest = at;
+        }
+        if (std::abs(excess) < most) block.alpha[widest] -= block.y[widest] * excess;
+    }
+
     // The kernel matrix of the working set, in which the rows and columns of new rows are computed.
     void fill_block() {
-        const auto q = static_cast<Index>(working_set.size()), width = Block<T>::width_of(q);
+        const auto q = static_cast<Index>(working_set.size()), held = matrix.width;
         if (q > held) {  // a larger matrix, or the first; all of a working set that was given
-            const Index before = Block<T>::width_of(held);
-            auto larger = kernels::huge_memory<T>(q * width);
-            for (Index r = 0; r < q; ++r) {
-                T* const row = larger.get() + r * width;
-                const Index known = r < held ? held : 0;
-                std::copy_n(matrix.get() + r * before, known, row);
-                std::fill_n(row + known, width - known, T(0));
-            }
+            kernels::Table<T> larger(q, q);
+            for (Index r = 0; r < held; ++r) std::copy_n(matrix.row(r), held, larger.row(r));
             matrix = std::move(larger);
             for (Index at = held; at < q; ++at) fresh.push_back(at);
             std::sort(fresh.begin(), fresh.end());
             fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
-            held = q;
         }
-        block.resize(q, matrix.get());
+        block.set(matrix);
         rows.resize(static_cast<std::size_t>(q));
         for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = source_row[static_cast<std::size_t>(working_set[k])];
-        source.block(rows, fresh, matrix.get(), width, options.threads);
+        source.block(rows, fresh, matrix.row(0), matrix.stride, options.threads);
         fresh.clear();
     }
     Index next_round = 0;       // its number
-    Index held = 0;             // rows of `matrix`
     std::vector<Index> fresh;   // places of the rows that are new in the working set
     std::vector<Index> order;   // scratch
-    kernels::Memory<T> matrix;  // of the working set
+    kernels::Table<T> matrix;   // of the working set
     std::vector<Index> moved;
     std::vector<double> by;
 };
