@@ -26,7 +26,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 import widemargin
 from oracles import make_problem, minimum, noisy, text_like
-from widemargin import MIRA, KernelSVM, LeastSquaresClassifier, LinearSVM, LogisticRegression, Perceptron, certify
+from widemargin import MIRA, _core, _cpu, KernelSVM, LeastSquaresClassifier, LinearSVM, LogisticRegression, Perceptron, certify
 from widemargin.estimators.linear_classifier import LinearClassifier
 from widemargin.plots.demo import clouds
 
@@ -725,15 +725,17 @@ def test_import_is_light():
         _ = widemargin.nonsense
 
 
-@pytest.mark.parametrize("level", ["1", "3", "4"])
+@pytest.mark.parametrize("level", _core._BUILDS)
 def test_the_builds_of_the_core_agree(level):
-    """The best build there is up to that level gives the same weights up to rounding."""
+    """The build of each level that there is and that this machine runs gives the same weights up to rounding."""
+    if level > _cpu.level:
+        pytest.skip("this machine does not run it")
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"
         "from oracles import noisy; from widemargin import LinearSVM\n"
         "print(*LinearSVM(tol=1e-9).fit(*noisy(300, 5)).coef_[0])"
     )
-    environment = {**os.environ, "WIDEMARGIN_CPU_LEVEL": level}
+    environment = {**os.environ, "WIDEMARGIN_CPU_LEVEL": str(level)}
     root = os.path.dirname(os.path.dirname(__file__))
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=root, check=True

@@ -4,13 +4,16 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 
 #include "data/products.hpp"
 #include "data/rows.hpp"
+#include "losses.hpp"
 
 namespace nb = nanobind;
 
@@ -56,6 +59,25 @@ inline void need(std::size_t size, Index wanted, const char* name) {
         throw std::invalid_argument(std::string(name) + " has the wrong length");
 }
 
+inline void need_rows(Array<const Index> draws, Index n) {
+    for (std::size_t k = 0; k < draws.size(); ++k)
+        if (draws.data()[k] < 0 || draws.data()[k] >= n)
+            throw std::out_of_range("a row, or a block of them, that does not exist was drawn");
+}
+
+// Calls work(Loss{}) for the loss of that name.
+template <class Losses = widemargin::Losses, class Work>
+auto with_loss(const std::string& name, Work&& work) {
+    return std::apply(
+        [&](auto... losses) {
+            std::optional<decltype(work(std::get<0>(Losses{})))> result;
+            ((name == losses.name ? (result.emplace(work(losses)), 0) : 0), ...);
+            if (!result) throw std::invalid_argument("no loss is called '" + name + "'");
+            return *result;
+        },
+        Losses{});
+}
+
 template <class... Sizes>
 auto fresh(double*& data, Sizes... sizes) {
     const std::size_t count = (std::size_t{1} * ... * static_cast<std::size_t>(sizes));
@@ -64,6 +86,7 @@ auto fresh(double*& data, Sizes... sizes) {
     return nb::ndarray<nb::numpy, double>(data, {static_cast<std::size_t>(sizes)...}, owner);
 }
 
+void bind_dual_cd(nb::module_& m);
 void bind_kernels(nb::module_& m);
 
 }  // namespace widemargin::bindings
