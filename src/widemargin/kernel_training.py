@@ -41,6 +41,13 @@ ROUNDS = 4
 PATIENCE = 3
 #: Looks in a row without growth of the dual beyond rounding after which the solver is at its end, whatever it claims.
 FLAT = 2
+#: A solver that takes this many times the work so far, and neither its gap nor its violation has halved, is at its end:
+#: from there on a digit would cost ten times all that was spent.
+STAGNANT = 4
+#: Work that every solver may take in any case, in steps of SMO: some seconds, seldom a minute.
+LEAST_WORK = 1 << 22
+#: Steps of SMO that a round counts for, beside its own.
+ROUND = 1024
 #: The relative gap from which Newton steps on the free rows are tried, where more is asked for.
 ROUGH = 1e-3
 #: A relative gap that no solver reaches: it goes on until nothing is left to gain.
@@ -118,12 +125,12 @@ class _Run:
         #: The relative gap to claim: below `tol` once a claim of `tol` was refused.
         self.goal = max(tol, ROUGH) if self.refined else tol
         self.flat, self.dual = 0, -math.inf
+        #: Work, gap, violation and dual when one of them was last halved or, for a hard margin's dual, doubled.
+        self.progress = 0.0, math.inf, math.inf, 0.0
         self.alpha = np.zeros(problem.n) if start is None else problem.problem.feasible(start)
-        self.e = problem.y.copy()
-        if self.alpha.any():
-            self.e -= problem.scores(self.alpha * problem.y)
+        self.e, self.gradient_known = problem.y.copy(), not self.alpha.any()
         self.core: Any = None
-        self.earlier = self.refused = 0
+        self.earlier = self.refused = self.earlier_steps = 0
         self.best: Proved | None = None
         self.history: list[Record] = []
         self.done = False
@@ -135,11 +142,18 @@ class _Run:
         single = isinstance(source, _core.KernelRows32)
         kind = _core.KernelSmo32 if single else _core.KernelSmo64
         problem = self.problem
-        if self.core is not None:
-            self.earlier, self.met = self.iterations, self.worst
         self.core = kind(source, problem.segments, problem.y, problem.c, self.alpha, self.e, largest, threads)
+        if not self.gradient_known:
+            self.core.compute_gradient()
+            self.gradient_known = True
         if working_set is not None:
             self.core.working_set = working_set
+
+    def withdraw(self) -> None:
+        """Takes the solver away, which frees its memory, and remembers what it counted."""
+        if self.core is not None:
+            self.earlier, self.earlier_steps, self.met = self.iterations, self.steps, self.worst
+            self.core = None
 
     @property
     def iterations(self) -> int:
@@ -148,28 +162,44 @@ class _Run:
     @property
     def worst(self) -> tuple[int, int, float]:
         """The pair of rows of the smallest curvature that was met, and it as a share of k(i, i) + k(j, j)."""
+        if self.core is None:
+            return self.met
         met: tuple[int, int, float] = min(self.met, self.core.worst, key=lambda pair: pair[2])
         return met
 
     @property
+    def steps(self) -> int:
+        """Steps of SMO so far."""
+        return self.earlier_steps + (0 if self.core is None else int(self.core.steps))
+
+    @property
     def claim(self) -> float:
         """The relative gap that the solver sees."""
+        if self.core is None:
+            return math.inf
         _, primal, dual, _, _ = self.core.status
         return relative(max(primal - dual, 0.0), dual)
 
     @property
     def exhausted(self) -> bool:
-        """Whether no step can be made, or none that the dual gains from."""
-        return bool(self.core.status[4]) or self.flat >= FLAT
+        """Whether no step can be made, none that the dual gains from, or too many without progress."""
+        if self.core is None:
+            return False
+        return bool(self.core.status[4]) or self.flat >= FLAT or self.stagnant
+
+    @property
+    def stagnant(self) -> bool:
+        """Whether much work has brought nothing that counts, as with costs and kernel values beyond all scales."""
+        return self.steps + ROUND * self.iterations > STAGNANT * self.progress[0] + LEAST_WORK
 
     def stationary(self, tol: float) -> bool:
         """Whether the KKT conditions hold up to `tol`: all there is to reach where the kernel is not semidefinite."""
-        return self.exhausted or self.core.status[3] <= tol or self.problem.hard
+        return self.exhausted or self.problem.hard or (self.core is not None and self.core.status[3] <= tol)
 
     @property
     def hulls_meet(self) -> bool:
         """Whether the hulls of a hard margin's classes seem to have a point in common: √(2/dual) is their distance."""
-        if not self.problem.hard:
+        if not self.problem.hard or self.core is None:
             return False
         largest = float(self.problem.square_lengths.max(initial=0.0))
         return bool(self.core.status[2] * SAME_POINT**2 * largest >= 2)
@@ -181,6 +211,8 @@ class _Run:
         Or there is a proof that a hard margin does not exist.
         """
         looks = self.iterations // ROUNDS
+        if self.core is None:
+            return False
         helpless = self.refinable or (self.problem.hard and np.isinf(self.core.status[1]))
         return helpless and looks > 1 and looks & (looks - 1) == 0
 
@@ -194,9 +226,13 @@ class _Run:
             raise ValueError(
                 "α grows without end: the kernel is not positive semidefinite; use a finite C or another one"
             )
-        _, primal, dual, _, _ = self.core.status
+        _, primal, dual, violation, _ = self.core.status
         self.flat = 0 if dual > self.dual + 4 * EPSILON * abs(self.dual) else self.flat + 1
         self.dual = dual
+        _, gap, earlier, least = self.progress
+        if self.claim < gap / 2 or violation < earlier / 2 or (self.problem.hard and dual > 2 * least):
+            work = float(self.steps + ROUND * self.iterations)
+            self.progress = work, min(gap, self.claim), min(earlier, violation), dual
         self._record(primal, dual, max(primal - dual, 0.0), proved=False)
 
     def prove(self, scores: Floats, *, semidefinite: bool) -> Proved:
@@ -205,6 +241,7 @@ class _Run:
         certificate = proved.certificate
         self._record(certificate.primal, certificate.dual, certificate.gap, proved=True)
         np.subtract(self.problem.y, scores, out=self.e)
+        self.gradient_known = True
         before = self.best
         if before is None or _rank(certificate) <= _rank(before.certificate):
             self.best = proved
@@ -228,14 +265,14 @@ class _Run:
 
     def state(self) -> State:
         """All that the next round depends on."""
-        rows, came, size, active = self.core.working_set
+        rows, came, size, active = ([], [], 0, []) if self.core is None else self.core.working_set
         return {
             "alpha": self.alpha.copy(),
             "e": self.e.copy(),
             "working_set": (*(np.array(some, dtype=np.int64) for some in (rows, came, active)), size),
             "iterations": self.iterations,
             "refused": self.refused,
-            "progress": (self.goal, self.flat, self.dual),
+            "progress": (self.goal, self.flat, self.dual, self.steps, *self.progress),
             "best": None if self.best is None else {"alpha": self.best.certificate.alpha, "scores": self.best.scores},
             "worst": self.worst,
             "done": self.done,
@@ -243,9 +280,10 @@ class _Run:
 
     def resume(self, state: State, *, semidefinite: bool) -> None:
         """Takes up such a state."""
-        self.alpha, self.e = np.array(state["alpha"]), np.array(state["e"])
+        self.alpha, self.e, self.gradient_known = np.array(state["alpha"]), np.array(state["e"]), True
         self.earlier, self.refused, self.done = state["iterations"], state["refused"], state["done"]
-        self.goal, self.flat, self.dual = state["progress"]
+        self.goal, self.flat, self.dual, self.earlier_steps, *progress = state["progress"]
+        self.progress = tuple(progress)
         self.met = tuple(state["worst"])
         if state["best"] is not None:
             self.best = certify(self.problem, **state["best"], semidefinite=semidefinite)
@@ -261,6 +299,7 @@ def fit(
     threads: int = 1,
     starts: list[Floats] | None = None,
     refined: bool = True,
+    judge_starts: bool = False,
     watch: Watch | None = None,
     resumed: State | None = None,
     keep: Keep | None = None,
@@ -269,8 +308,9 @@ def fit(
 
     `memory` is what may be kept of the kernel matrix, in bytes; `working_memory` is for the working sets of all
     problems together, and the only one of the two that the last digits depend on. Where `refined`, small problems end
-    with Newton steps. `watch` and `keep` are those of :func:`widemargin.training.fit`, called after every few rounds;
-    `resumed` is a state that was kept. An interrupt ends all of them with what they have.
+    with Newton steps. `judge_starts` proves these, which may be good enough, before any solver is at work. `watch` and
+    `keep` are those of :func:`widemargin.training.fit`, called after every few rounds; `resumed` is a state that was
+    kept. An interrupt ends all of them with what they have.
     """
     gram, began = problems[0].gram, time.perf_counter()
     ways = [None] * len(problems) if starts is None else starts
@@ -287,12 +327,18 @@ def fit(
         working_sets = [(rows.tolist(), came.tolist(), int(size), active.tolist()) for rows, came, active, size in sets]
         for run, before in zip(runs, resumed["runs"], strict=True):
             run.resume(before, semidefinite=curvature is None)
-    # Several problems share the whole matrix, where it fits, and have a thread each.
-    whole = len(runs) > 1 and gram.n**2 * (4 if single else 8) <= memory
+    threads_apart = 0  # of problems side by side
 
     def employ() -> None:
-        source, bytes_each = gram.source(single=single, memory=memory, whole=whole), 4 if single else 8
-        room = working_memory / len(runs) / bytes_each  # kernel values of a working set
+        nonlocal threads_apart
+        for run in runs:
+            run.withdraw()
+        size = 4 if single else 8
+        # Several problems share the whole matrix, where it fits, and have a thread each.
+        whole = len(runs) > 1 and gram.n**2 * size <= working_memory
+        threads_apart = threads if whole else 0
+        source = gram.source(single=single, memory=memory, whole=whole)
+        room = working_memory / len(runs) / size  # kernel values of a working set
         largest = min(LARGEST, 1 << int(math.log2(max(room, 4)) / 2))
         for run, working_set in zip(runs, working_sets, strict=True):
             run.employ(source, largest, 1 if whole else threads, working_set)
@@ -301,12 +347,17 @@ def fit(
         found = None if curvature is None else vars(curvature)
         return {"single": single, "curvature": found, "runs": [run.state() for run in runs]}
 
-    employ()
+    employed = False
     try:
         with OneBlasThread():
+            if judge_starts and resumed is None:
+                _prove(runs, tol, max_iter, semidefinite=gram.semidefinite)
             while active := [run for run in runs if not run.done]:
+                if not employed:
+                    employ()
+                    employed = True
                 goal = min(run.goal for run in active) if curvature is None else NEVER
-                _advance(active, goal, max_iter, threads if whole else 0)
+                _advance(active, goal, max_iter, threads_apart)
                 claims = [
                     run
                     for run in active
@@ -323,14 +374,18 @@ def fit(
                             run.doubt()
                     _prove(claims, tol, max_iter, semidefinite=curvature is None)
                 if single and any(run.refused >= PATIENCE and not run.done for run in runs):
-                    single, working_sets = False, [None] * len(runs)
-                    employ()
+                    single, working_sets, employed = False, [None] * len(runs), False
                 _tell(active, watch)
                 if keep is not None:
                     keep(state)
     except KeyboardInterrupt:
         interrupted = True
-        _prove([run for run in runs if not run.done], tol, 0, semidefinite=curvature is None)
+        rest = [run for run in runs if not run.done]
+        with OneBlasThread():
+            curvature = curvature or find_negative_curvature(problems, rest)
+            for run in runs if curvature is not None else ():
+                run.doubt()
+            _prove(rest, tol, 0, semidefinite=curvature is None)
     return [
         KernelFit(run.best, run.problem.index, run.iterations, run.history, curvature, interrupted)
         for run in runs
@@ -340,7 +395,7 @@ def fit(
 
 def _advance(active: list[_Run], tol: float, max_iter: int | None, threads: int) -> None:
     """A few rounds of each, on a thread of its own if there are `threads` for it."""
-    rounds = ROUNDS if max_iter is None else min(ROUNDS, *(max_iter - run.iterations for run in active), ROUNDS)
+    rounds = ROUNDS if max_iter is None else min(ROUNDS, *(max_iter - run.iterations for run in active))
     if threads:
         type(active[0].core).run_all([run.core for run in active], rounds, tol, threads)
     else:
@@ -373,7 +428,9 @@ def _prove(claims: list[_Run], tol: float, max_iter: int | None, *, semidefinite
             sharpest = certificate.rounding > max(tol * certificate.dual, certificate.primal - certificate.dual)
             run.done = certificate.relative_gap <= tol or sharpest or run.refused >= 2 * PATIENCE or spent
         else:
-            run.done = run.stationary(tol) or spent
+            if run.core is not None:
+                run.core.run(0, NEVER)  # for the violation of the exact gradient
+            run.done = spent or run.stationary(tol)
 
 
 def _refine(claims: list[_Run], exact: list[Floats], max_iter: int | None) -> bool:

@@ -198,14 +198,22 @@ class Meeting {
     alignas(128) std::atomic<unsigned> round{0};
 };
 
-// Runs work(piece) once for every piece.
+// Runs work(piece) once for every piece. What one throws, such as std::bad_alloc, is thrown once no thread works any more.
 template <class Work>
 void run_pieces(int pieces, int threads, Work work) {
     Team team(threads < pieces ? threads : pieces);
     std::atomic<int> next{0};
+    std::atomic_flag has_failed;
+    std::exception_ptr failure;
     team.run([&](int) {
-        for (int piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < pieces;) work(piece);
+        try {
+            for (int piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < pieces;) work(piece);
+        } catch (...) {
+            if (!has_failed.test_and_set()) failure = std::current_exception();
+            next.store(pieces, std::memory_order_relaxed);
+        }
     });
+    if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace widemargin

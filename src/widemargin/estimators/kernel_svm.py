@@ -25,7 +25,8 @@ from widemargin.data import Rows
 from widemargin.data.labels import distinct
 from widemargin.data.machine import free_memory
 from widemargin.kernel_problem import KernelProblem
-from widemargin.kernels import NAMES, Gram, Kernel, KernelLike, MatrixGram, PointsGram, gamma_of
+from widemargin.kernels import NAMES, PARAMETERS, Gram, Kernel, KernelLike, MatrixGram, PointsGram, gamma_of
+from widemargin.kernels.gram import ROUNDED
 from widemargin.model_kernel import KernelModel
 from widemargin.one_against_rest import OneAgainstRest, count_threads
 from widemargin.one_vs_one import Pairs
@@ -47,7 +48,7 @@ ASYMMETRY = 1e-6
 
 
 #: Curvature that rounding of kernel values to float32 may leave below 0, beside the mean of the diagonal.
-SINGLE = 1e-5
+FLOAT32_CURVATURE = 1e-5
 
 
 class IndefiniteKernelWarning(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn has no type hints
@@ -252,6 +253,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                     threads=count_threads(self.n_jobs),
                     starts=starts,
                     refined=self.solver == "auto",
+                    # The solver's own gradient, from float32, may not tell that a start is as good as asked for.
+                    judge_starts=starts is not None and (bool(before) or self.tol < kernel_training.ROUGH),
                     watch=line.show,
                     resumed=resumed,
                     keep=keep,
@@ -341,8 +344,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             raise ValueError(
                 "C=inf is the hard margin, which solver='nystroem' has not; use solver='smo' or a finite C"
             )
-        if self.cache_size is not None and (not isinstance(self.cache_size, Real) or not self.cache_size > 0):
-            raise ValueError(f"cache_size={self.cache_size!r}; it must be a number > 0, of megabytes, or None")
+        if self.cache_size is not None and (not isinstance(self.cache_size, Real) or not 0 < self.cache_size < np.inf):
+            raise ValueError(f"cache_size={self.cache_size!r}; it must be a finite number > 0, of megabytes, or None")
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise ValueError(f"decision_function_shape={self.decision_function_shape!r}; choose from 'ovr', 'ovo'")
         for name in ("warm_start", "break_ties"):
@@ -400,7 +403,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             return MatrixGram(K if sorted_already else np.ascontiguousarray(K[np.ix_(order, order)]), threads)
         rows = Rows(X if sorted_already else X[order], threads)
         name = ALIASES.get(self.kernel, self.kernel)
-        gamma = gamma_of(self.gamma, rows, weights[order])
+        has_gamma = "gamma" in PARAMETERS.get(name, ())
+        gamma = gamma_of(self.gamma, rows, weights[order]) if has_gamma else 1.0
         return PointsGram(Kernel(name, gamma, self.degree, float(self.coef0)), rows, numbers[order])
 
     def _called(self, A: Any, B: Any) -> NDArray[Any]:
@@ -573,7 +577,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         reached = getattr(self, "approximate_certificate_", self.certificate_).relative_gap
         if curvature is not None:
             advice = "use another kernel or other parameters"
-            if isinstance(gram, MatrixGram) and gram.single and curvature.value > -SINGLE * gram.diagonal.mean():
+            if isinstance(gram, MatrixGram) and gram.single and curvature.value > -FLOAT32_CURVATURE * gram.diagonal.mean():
                 advice = "this may be the rounding of float32: give kernel values in float64"
             warnings.warn(
                 f"the kernel is not positive semidefinite: {replace(curvature, rows=numbers[curvature.rows])}. The fit "
@@ -583,6 +587,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             )
         elif reached > self.tol:
             advice = "scale the columns of X, or ask for a larger tol"
+            if isinstance(gram, MatrixGram):
+                advice = "divide the kernel by its mean diagonal and multiply C by it, or ask for a larger tol"
             of = " of the landmarks' problem" if self.solver == "nystroem" else ""
             if self.max_iter is not None and self.n_iter_ >= self.max_iter:
                 advice = "raise max_iter"
@@ -676,9 +682,9 @@ def _checked_matrix(K: NDArray[Any], name: str, numbers: NDArray[np.intp] | None
         a, b = (i, j) if numbers is None else (numbers[i], numbers[j])
         return f"{name}[{a}, {b}] is {K[i, j]:.6g}"
 
-    if not np.isfinite(K).all():
+    if K.size and not (np.isfinite(K.max()) and np.isfinite(K.min())):
         raise ValueError(f"{entry(*np.argwhere(~np.isfinite(K))[0])}; kernel values must be finite")
-    size, step = float(np.abs(K).max(initial=0.0)), max(1, (1 << 22) // max(len(K), 1))
+    size, step = max(float(K.max(initial=0.0)), -float(K.min(initial=0.0))), max(1, (1 << 22) // max(len(K), 1))
     for begin in range(0, len(K), step):
         apart = np.abs(K[begin : begin + step] - K[:, begin : begin + step].T)
         if apart.size and float(apart.max()) > ASYMMETRY * size:
@@ -688,7 +694,7 @@ def _checked_matrix(K: NDArray[Any], name: str, numbers: NDArray[np.intp] | None
                 f"{name} is not symmetric: {entry(i, j)} and {entry(j, i)}; a kernel is symmetric, k(a, b) = k(b, a): "
                 f"use a matrix that is, such as ({name} + {name}.T) / 2"
             )
-    negative = np.flatnonzero(np.diag(K) < 0)
+    negative = np.flatnonzero(np.diag(K) < -ROUNDED * size)
     if len(negative):
         i = int(negative[0])
         raise ValueError(

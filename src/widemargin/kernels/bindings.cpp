@@ -62,7 +62,7 @@ auto kernel_scores(const Function& f, const Rows& x, const Rows& b, Square<doubl
     need_columns(x, b);
     need(coef.shape(0), b.n(), "coef");
     const auto columns = static_cast<Index>(coef.shape(1));
-    if (columns > 1 && (coef.stride(1) != 1 || coef.stride(0) != columns)) throw std::invalid_argument("coef is not in C order");
+    if ((columns > 1 && coef.stride(1) != 1) || (b.n() > 1 && coef.stride(0) != columns)) throw std::invalid_argument("coef is not in C order");
     double* out;
     auto result = fresh(out, x.n(), columns);
     nb::gil_scoped_release release;
@@ -128,15 +128,15 @@ class Solver {
    public:
     Solver(nb::handle source, const std::vector<SegmentTuple>& segments, Array<const double> y, Array<const double> c,
            Array<double> alpha, Array<double> e, Index largest, int threads)
-        : borrowed(nb::make_tuple(source, y, c, alpha, e)), n(static_cast<Index>(y.size())),
-          smo(*nb::cast<Source<T>&>(source).rows, checked(segments, nb::cast<Source<T>&>(source).rows->size()), y.data(), c.data(),
-              alpha.data(), e.data(), n, options(largest, threads)) {
-        need(c.size(), n, "c");
-        need(alpha.size(), n, "alpha");
-        need(e.size(), n, "e");
-        Index total = 0;
-        for (const auto& one : segments) total += std::get<1>(one);
-        need(static_cast<std::size_t>(total), n, "the segments");
+        : borrowed(nb::make_tuple(source, y, c, alpha, e)), n(of_one_length(y, c, alpha, e)),
+          smo(*nb::cast<Source<T>&>(source).rows, checked(segments, nb::cast<Source<T>&>(source).rows->size(), n), y.data(), c.data(),
+              alpha.data(), e.data(), n, options(largest, threads)),
+          whole(nb::cast<Source<T>&>(source).rows->whole()) {}
+
+    // e = y − K(αy), for an α that was given.
+    void compute_gradient() {
+        nb::gil_scoped_release release;
+        smo.compute_gradient();
     }
 
     void run(Index rounds, double tol) {
@@ -145,6 +145,8 @@ class Solver {
     }
     // The same for several, each on one thread; their source must be a matrix that is there.
     static void run_all(const std::vector<Solver*>& all, Index rounds, double tol, int threads) {
+        for (const Solver* one : all)
+            if (!one || !one->whole) throw std::invalid_argument("problems side by side need a kernel matrix that is there");
         nb::gil_scoped_release release;
         run_pieces(static_cast<int>(all.size()), threads, [&](int k) { all[static_cast<std::size_t>(k)]->advance(rounds, tol); });
     }
@@ -168,6 +170,7 @@ class Solver {
     nb::tuple borrowed;
     Index n, rounds_taken = 0;
     KernelSmo<T> smo;
+    bool whole;
     KernelSmoStatus seen;
 
     void advance(Index rounds, double tol) { rounds_taken += smo.run(rounds, tol, seen); }
@@ -178,7 +181,14 @@ class Solver {
         result.largest = largest, result.threads = threads;
         return result;
     }
-    static std::vector<Segment> checked(const std::vector<SegmentTuple>& segments, Index size) {
+    static Index of_one_length(Array<const double> y, Array<const double> c, Array<double> alpha, Array<double> e) {
+        const auto n = static_cast<Index>(y.size());
+        need(c.size(), n, "c");
+        need(alpha.size(), n, "alpha");
+        need(e.size(), n, "e");
+        return n;
+    }
+    static std::vector<Segment> checked(const std::vector<SegmentTuple>& segments, Index size, Index n) {
         std::vector<Segment> result;
         Index local = 0;
         for (const auto& [source, count] : segments) {
@@ -186,6 +196,7 @@ class Solver {
             result.push_back({local, source, count});
             local += count;
         }
+        need(static_cast<std::size_t>(local), n, "the segments");
         return result;
     }
 };
@@ -205,6 +216,7 @@ void bind_precision(nb::module_& m, const char* source, const char* shared, cons
         .def(nb::init<nb::handle, const std::vector<SegmentTuple>&, Array<const double>, Array<const double>, Array<double>,
                       Array<double>, Index, int>(),
              "source"_a, "segments"_a, "y"_a, "c"_a, nb::arg("alpha").noconvert(), nb::arg("e").noconvert(), "largest"_a, "threads"_a)
+        .def("compute_gradient", &Solver<T>::compute_gradient)
         .def("run", &Solver<T>::run, "rounds"_a, "tol"_a)
         .def_prop_ro("status", &Solver<T>::status)
         .def_static("run_all", &Solver<T>::run_all, "all"_a, "rounds"_a, "tol"_a, "threads"_a)

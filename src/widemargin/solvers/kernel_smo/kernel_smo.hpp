@@ -18,6 +18,8 @@ namespace widemargin {
 
 using kernels::Segment;
 
+inline constexpr std::int64_t kStepsOfCall = 1 << 18;  // steps of SMO, some tenths of a second, until the caller looks at Ctrl-C
+
 struct KernelSmoOptions {
     Index smallest = 2048;     // rows of the working set at first
     Index largest = 8192;      // rows of the working set at most
@@ -49,6 +51,16 @@ class KernelSmo {
     Index size = 0;                  // how many rows there is room for
     Curvature worst;                 // in rows of the problem
     std::int64_t steps = 0;          // of SMO
+
+    // e = y − K(αy), from rows of the kernel matrix as the solver has them: for an α that was given.
+    void compute_gradient() {
+        moved.clear(), by.clear();
+        for (Index i = 0; i < n; ++i) {
+            e[i] = y[i];
+            if (alpha[i] != 0) moved.push_back(source_row[static_cast<std::size_t>(i)]), by.push_back(alpha[i] * y[i]);
+        }
+        source.update(moved.data(), by.data(), static_cast<Index>(moved.size()), segments, e, options.threads);
+    }
 
     // Takes up the working set of a run that was stopped, whose next round is then the same.
     void go_on(std::vector<Index> rows, std::vector<Index> when, Index room, std::vector<std::int32_t> active) {
@@ -93,25 +105,26 @@ class KernelSmo {
         return seen;
     }
 
-    // Rounds until the relative gap is at most `tol`, or nothing more can be done; returns how many.
+    // Rounds until the relative gap is at most `tol`, or nothing more can be done, or the caller is to look at the clock;
+    // returns how many.
     Index run(Index rounds, double tol, KernelSmoStatus& seen) {
         Index round = 0;
         stalled = false;
-        for (; round < rounds; ++round) {
+        for (const std::int64_t last = steps + kStepsOfCall; round < rounds; ++round) {
             seen = status();
-            if (seen.gap() <= tol * seen.dual) break;
+            if (seen.gap() <= tol * seen.dual || steps >= last) return round;
             if (!(seen.violation > 0)) {
                 stalled = true;
-                break;
+                return round;
             }
             if (everything()) take_everything();
             else select(seen.highest, seen.lowest);
             if (!solve_block(seen, tol)) {
                 stalled = true;
-                break;
+                return round;
             }
         }
-        if (round == rounds) seen = status();
+        seen = status();
         return round;
     }
     bool stalled = false;  // no step could be made
@@ -128,7 +141,6 @@ class KernelSmo {
     std::vector<Index> source_row;
     std::vector<unsigned char> chosen;
     std::vector<Index> rising, falling, next, rows;  // of the problem; `rows` of the kernel matrix
-    static constexpr Index kParts = 8;
     Block<T> block;
     std::vector<double> own_e;  // of the block's rows
 
@@ -228,8 +240,8 @@ class KernelSmo {
         }
         block.worst = {};
         double violation = before.violation;
-        for (Index part = 0; part < (everything() ? kParts : 1); ++part) {
-            const Index taken = block.run(100 * q, options.inner_share * violation);
+        for (const std::int64_t last = steps + kStepsOfCall; steps < last;) {
+            const Index taken = block.run(static_cast<Index>(last - steps), options.inner_share * violation);
             steps += taken;
             if (!taken || !everything()) break;
             own_e.resize(static_cast<std::size_t>(n));
