@@ -26,7 +26,17 @@ from sklearn.utils.validation import has_fit_parameter
 
 import widemargin
 from oracles import make_problem, minimum, noisy, text_like
-from widemargin import MIRA, _core, _cpu, KernelSVM, LeastSquaresClassifier, LinearSVM, LogisticRegression, Perceptron, certify
+from widemargin import (
+    MIRA,
+    _core,
+    _cpu,
+    KernelSVM,
+    LeastSquaresClassifier,
+    LinearSVM,
+    LogisticRegression,
+    Perceptron,
+    certify,
+)
 from widemargin.estimators.linear_classifier import LinearClassifier
 from widemargin.plots.demo import clouds
 

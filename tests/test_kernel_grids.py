@@ -1,5 +1,7 @@
 """Every γ and C by cross-validation, beside scikit-learn's search."""
 
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
 from sklearn.svm import SVC
 
-from widemargin import KernelSVM, kernel_grid
+from widemargin import KernelSVM, kernel_grid, kernel_paths
 
 CS, GAMMAS = (0.1, 1.0, 30.0), (0.05, 0.5, 5.0)
 
@@ -86,6 +88,28 @@ def test_threads_and_memory_change_nothing(jobs):
     assert np.array_equal(duals[0], duals[1])
     assert little.relative_gaps.max() <= 1e-3
     assert np.abs(little.scores - one.scores).max() <= 1 / 50
+
+
+def test_a_large_cost_is_proved():
+    """GridSearchCV: the same scores where the rounding of float32 rows is more than the gap that solvers claim."""
+    X, y = moons(300, seed=4)
+    found = kernel_grid(X, y, [1e3, 3e4], [20.0, 100.0], cv=3, refit=False)
+    exact = kernel_grid(X, y, [1e3, 3e4], [20.0, 100.0], cv=3, estimator=KernelSVM(tol=1e-8), refit=False)
+    assert found.relative_gaps.max() <= 1e-3
+    assert np.abs(found.scores - exact.scores).max() <= 0.02
+
+
+def test_an_interrupt_ends_it(monkeypatch):
+    """Ctrl-C in the first judgement: KeyboardInterrupt, and every thread of the search has ended."""
+    before = threading.active_count()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel_paths, "certify", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel_grid(*moons(100), CS, GAMMAS, cv=3)
+    assert threading.active_count() == before
 
 
 def test_the_best_model_is_trained_on_all_rows():

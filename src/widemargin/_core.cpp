@@ -478,6 +478,7 @@ double loss_step(const std::string& loss, double alpha, double m, double q, doub
 
 NB_MODULE(MODULE_NAME, m) {
     using nb::literals::operator""_a;
+    nb::set_leak_warnings(false);  // a traceback that is alive where Python ends holds objects: no fault, and nobody's business
     bind_dual_cd(m);
     bind_kernels(m);
     nb::list names;

@@ -1,15 +1,17 @@
 """PATHS: the same kernel problems for many C, each begun where the last one ended.
 
 A dual point scaled by C′/C stays feasible when C grows to C′, and so do its scores: the gradient of the start costs
-nothing. The problems of all folds and pairs of classes run side by side on one kernel matrix, a thread each; what they
-reach is judged together, since one walk over the kernel values in float64 gives the scores of all of them.
+nothing. The problems of all folds and pairs of classes share one kernel matrix; what they reach is judged together,
+since one walk over the kernel values in float64 gives the scores of all of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +26,13 @@ from widemargin.kernels.gram import Source
 from widemargin.problem import inner
 
 Floats = NDArray[np.float64]
+#: Calls functions, which do not depend on each other, and returns what they return.
+Together = Callable[[list[Callable[[], Any]]], list[Any]]
 
-#: Solvers claim a gap smaller by this factor than the one to prove: theirs is of rounded kernel values.
-SHARPER = 0.5
+#: Share of the gap to prove that solvers claim; the rest is for the rounding of kernel values in float32.
+SHARPER = 0.8
+#: Rows whose exact scores tell how far a gradient from kernel values in float32 is off.
+SAMPLE = 16
 #: Bytes of scores that are held at once.
 SCORES = 2e8
 
@@ -60,10 +66,32 @@ class _Path:
             self.e[:] = self.problem.y - growth * scores
         self.C = C
 
-    def arrived(self, tol: float) -> bool:
-        """Whether the solver sees the gap asked for, or no step to take."""
-        _, primal, dual, _, stalled = self.core.status
-        return bool(stalled) or relative(max(primal - dual, 0.0), dual) <= tol
+    def advance(self, tol: float, stopped: Callable[[], bool]) -> None:
+        """Goes on until the solver sees the gap asked for, or no step to take."""
+        while not stopped():
+            self.core.run(ROUNDS, SHARPER * tol)
+            _, primal, dual, _, stalled = self.core.status
+            if stalled or relative(max(primal - dual, 0.0), dual) <= SHARPER * tol:
+                return
+
+    def doubtful(self, tol: float) -> bool:
+        """Whether the gradient is so far off that the gap may be larger than the solver sees.
+
+        Rows on the edge of the margin cost c times what their scores are off, in one direction.
+        """
+        problem, coef = self.problem, self.alpha * self.problem.y
+        used = np.flatnonzero(coef)
+        if not len(used):
+            return False
+        some = used[:: max(1, len(used) // SAMPLE)]
+        exact = problem.gram.block(problem.index[some], problem.index[used]) @ coef[used]
+        off = float(np.std(problem.y[some] - self.e[some] - exact))
+        on_edge = float(self.c[(self.alpha > 0) & (self.alpha < self.c)].sum())
+        return off * on_edge / 2 > (1 - SHARPER) * tol * self.core.status[2]
+
+    def correct(self, scores: Floats) -> None:
+        """Goes on from the gradient of these scores of all rows of the kernel matrix."""
+        self.e[:] = self.problem.y - scores[self.problem.index]
 
 
 def follow(
@@ -73,59 +101,70 @@ def follow(
     *,
     tol: float,
     threads: int,
-    side_by_side: bool,
+    together: Together,
+    stopped: Callable[[], bool] = lambda: False,
     working_memory: float = 1e9,
 ) -> Iterator[tuple[int, list[Reached]]]:
     """The number of each C, in ascending order, and what the problems, with costs c for C = 1, reached there.
 
-    `source` gives rows of the kernel matrix; if that is there as a whole, problems may run `side_by_side`.
+    `source` gives rows of the kernel matrix. Problems run `together`, each on so many threads: more than one problem at
+    a time only if the matrix is there as a whole. Once `stopped`, nothing more is reached.
     """
     gram = problems[0].gram
     size = 4 if isinstance(source, _core.KernelRows32) else 8
     largest = min(LARGEST, 1 << int(math.log2(max(working_memory / len(problems) / size, 4)) / 2))
-    paths = [_Path(problem, source, largest, 1 if side_by_side else threads) for problem in problems]
+    paths = [_Path(problem, source, largest, threads) for problem in problems]
     batch, most = [], max(1, int(SCORES / 8 / gram.n / len(problems)))
     order = sorted(range(len(Cs)), key=lambda k: Cs[k])
     for k in order:
         for path in paths:
             path.go_to(Cs[k])
-        active = paths
-        while active:
-            if side_by_side:
-                type(active[0].core).run_all([path.core for path in active], 16 * ROUNDS, SHARPER * tol, threads)
-            else:
-                for path in active:
-                    path.core.run(ROUNDS, SHARPER * tol)
-            active = [path for path in active if not path.arrived(SHARPER * tol)]
+        together([partial(path.advance, tol, stopped) for path in paths])
+        if size == 4 and any(together([partial(path.doubtful, tol) for path in paths])):
+            alphas = [path.alpha for path in paths]
+            (scores,) = together([partial(_scores, problems, [alphas])])
+            for path, exact in zip(paths, scores, strict=True):
+                path.correct(exact)
+            together([partial(path.advance, tol, stopped) for path in paths])
+        if stopped():
+            return
         batch.append((k, [path.alpha.copy() for path in paths]))
         if len(batch) == most or k == order[-1]:
-            yield from _judged(problems, Cs, batch, gram, tol, threads)
+            (judged,) = together([partial(_judged, problems, Cs, batch, tol, threads)])
+            yield from judged
             batch = []
+
+
+def _scores(problems: Sequence[KernelProblem], alphas: list[list[Floats]]) -> Floats:
+    """Of each of the alphas, and each problem's among these, the scores of all rows of the kernel matrix."""
+    gram: Gram = problems[0].gram
+    coef = np.zeros((gram.n, len(alphas) * len(problems)))
+    pairs = ((one, alpha) for all_ in alphas for one, alpha in zip(problems, all_, strict=True))
+    for column, (problem, alpha) in enumerate(pairs):
+        coef[problem.index, column] = alpha * problem.y
+    used = np.flatnonzero(coef.any(axis=1))
+    return gram.products(used, coef[used]).T
 
 
 def _judged(
     problems: Sequence[KernelProblem],
     Cs: Sequence[float],
     batch: list[tuple[int, list[Floats]]],
-    gram: Gram,
     tol: float,
     threads: int,
-) -> Iterator[tuple[int, list[Reached]]]:
+) -> list[tuple[int, list[Reached]]]:
     """The proofs of these, all scores in one go over the kernel matrix."""
-    coef = np.zeros((gram.n, len(batch) * len(problems)))
-    for column, (problem, alpha) in enumerate(
-        (one, alpha) for _, all_ in batch for one, alpha in zip(problems, all_, strict=True)
-    ):
-        coef[problem.index, column] = alpha * problem.y
-    used = np.flatnonzero(coef.any(axis=1))
-    scores = gram.products(used, coef[used]).T
-    column = 0
-    for k, alphas in batch:
-        reached = []
-        for problem, alpha in zip(problems, alphas, strict=True):
-            reached.append(_reached(problem, Cs[k], alpha, np.ascontiguousarray(scores[column]), tol, threads))
-            column += 1
-        yield k, reached
+    scores = iter(_scores(problems, [alphas for _, alphas in batch]))
+    return [
+        (
+            k,
+            [
+                _reached(problem, Cs[k], alpha, np.ascontiguousarray(next(scores)), tol, threads)
+                for problem, alpha in zip(problems, alphas, strict=True)
+            ],
+        )
+        for k, alphas in batch
+    ]
 
 
 def _reached(problem: KernelProblem, C: float, alpha: Floats, scores: Floats, tol: float, threads: int) -> Reached:

@@ -7,6 +7,7 @@ f = Σ vⱼ k(xⱼ, ·), and ‖f‖² = vᵀKv with the kernel matrix K. The du
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class KernelProblem:
         """Whether this is the hard margin, C = ∞."""
         return self.problem.hard
 
-    @property
+    @cached_property
     def index(self) -> NDArray[np.intp]:
         """Its rows in the kernel matrix."""
         return np.concatenate([np.arange(first, first + count) for first, count in self.segments])

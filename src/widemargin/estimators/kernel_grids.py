@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from itertools import combinations
+from threading import Event, Lock
 from numbers import Real
 from typing import Any
 
@@ -22,7 +24,7 @@ from widemargin.certificate import Certificate, Certificates
 from widemargin.data import Rows
 from widemargin.data.machine import free_memory
 from widemargin.estimators.kernel_svm import SHARE, KernelSVM
-from widemargin.kernel_paths import Reached, follow
+from widemargin.kernel_paths import Reached, Together, follow
 from widemargin.kernel_problem import KernelProblem
 from widemargin.kernels import Kernel, PointsGram
 from widemargin.kernels.gram import Source
@@ -30,8 +32,11 @@ from widemargin.model_kernel import one_vs_rest_scores
 from widemargin.one_against_rest import count_threads
 from widemargin.one_vs_one import Pairs
 from widemargin.progress import ProgressLine
+from widemargin.training import OneBlasThread
 
 Floats = NDArray[np.float64]
+#: Of every C the score and the proof of each fold.
+Judged = list[tuple[list[float], tuple[Certificate | Certificates, ...]]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def kernel_grid(
 
     Many times faster than as many fits: the sums over the columns, which all γ share, are computed once if they fit
     into memory, every C begins where the one before it ended, folds and pairs of classes run side by side on one
-    kernel matrix, and one walk over it proves and scores all of them.
+    kernel matrix, several γ at a time if there is room, and one walk over it proves and scores all of them.
 
     Parameters
     ----------
@@ -147,15 +152,14 @@ def kernel_grid(
     weights = np.ones(len(live)) if sample_weight is None else np.asarray(sample_weight, dtype=float)[live]
     grid = _Grid(model, rows, pairs, folds, weights, _scorer(scoring), count_threads(model.n_jobs))
     scores = np.empty((len(kernels), len(strengths), len(folds)))
-    proofs: list[tuple[tuple[Certificate | Certificates, ...], ...]] = []
+    proofs: list[Any] = [None] * len(kernels)
     began, left = time.perf_counter(), scores.size
     with ProgressLine("searching", 0.0, verbose=int(model.verbose), began=began, counted="models left:") as line:
-        for g, kernel in enumerate(kernels):
-            here = list(grid.run(kernel, strengths))
+        for done, (g, here) in enumerate(grid.run(kernels, strengths), 1):
             scores[g] = [score for score, _ in here]
-            proofs.append(tuple(each for _, each in here))
+            proofs[g] = tuple(each for _, each in here)
             left -= len(strengths) * len(folds)
-            line.show(g + 1, time.perf_counter() - began, left)
+            line.show(done, time.perf_counter() - began, left)
     result = KernelGrid(tuple(float(k.gamma) for k in kernels), strengths, scores, tuple(proofs), None)
     worst = float(result.relative_gaps.max())
     if worst > model.tol:
@@ -215,22 +219,61 @@ class _Grid:
             c[train] = task.costs(labels[train], pairs.classes, weights[train])
             self.costs.append(c[self.order])
         self.sums: Any = None
+        self.lock = Lock()
         self.numbers = list(combinations(range(k), 2))
 
-    def run(
-        self, kernel: Kernel, Cs: tuple[float, ...]
-    ) -> list[tuple[list[float], tuple[Certificate | Certificates, ...]]]:
-        """Of every C the score and the proof of each fold."""
-        gram = PointsGram(kernel, Rows(self.X, self.threads))
+    def run(self, kernels: list[Kernel], Cs: tuple[float, ...]) -> Iterator[tuple[int, Judged]]:
+        """The number of each kernel and what it reached, as they come."""
+        size, n, cache = 8, len(self.order), self.model.cache_size
+        memory = SHARE * free_memory() if cache is None else 1e6 * cache
+        matrices = int(memory / (size * n * n)) - 1  # beside the sums that all of them share
+        if matrices < 1:
+            for g, kernel in enumerate(kernels):
+                yield g, self._of_kernel(kernel, Cs, memory)
+            return
+        stop = Event()
+        at_once = min(self.threads, matrices, len(kernels))
+        # All that computes is done by the workers; each kernel has a thread beside them that waits for its own.
+        with OneBlasThread(), ThreadPoolExecutor(self.threads) as workers, ThreadPoolExecutor(at_once) as waiting:
+
+            def together(calls: list[Callable[[], Any]]) -> list[Any]:
+                return [each.result() for each in [workers.submit(call) for call in calls]]
+
+            running = {
+                waiting.submit(self._of_kernel, kernel, Cs, memory, together, stop.is_set): g
+                for g, kernel in enumerate(kernels)
+            }
+            try:
+                for one in as_completed(running):
+                    yield running[one], one.result()
+            finally:
+                stop.set()
+                waiting.shutdown(cancel_futures=True)
+
+    def _of_kernel(
+        self,
+        kernel: Kernel,
+        Cs: tuple[float, ...],
+        memory: float,
+        together: Together | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Judged:
+        """With `together`, the kernel matrix is there as a whole, and its problems are solved at the same time."""
+        threads = self.threads if together is None else 1
+        gram = PointsGram(kernel, Rows(self.X, threads))
         problems = [
             _problem(gram, self.place, c, i, j, two=len(self.pairs.classes) == 2)
             for c in self.costs
             for i, j in self.numbers
         ]
-        source, whole = self._source(gram)
+        if together is None:
+            source = gram.source(single=gram.single, memory=memory)
+            together = _one_after_another
+        else:
+            (source,) = together([lambda: self._shared(gram)])
         found: dict[int, Any] = {}
-        tol, side_by_side = float(self.model.tol), whole and len(problems) > 1
-        for k, reached in follow(problems, Cs, source, tol=tol, threads=self.threads, side_by_side=side_by_side):
+        tol = float(self.model.tol)
+        for k, reached in follow(problems, Cs, source, tol=tol, threads=threads, together=together, stopped=stopped):
             count, scores, proofs = len(self.numbers), [], []
             for number, (_, test) in enumerate(self.folds):
                 here = reached[number * count : (number + 1) * count]
@@ -238,19 +281,16 @@ class _Grid:
                 each = tuple(one.certificate for one in here)
                 proofs.append(each[0] if count == 1 else Certificates(self.pairs.names, each))
             found[k] = scores, tuple(proofs)
-        return [found[k] for k in range(len(Cs))]
+        return [found[k] for k in range(len(Cs)) if k in found]
 
-    def _source(self, gram: PointsGram) -> tuple[Source, bool]:
-        """The kernel matrix, made of the sums that all kernels share if there is room for both; else row by row."""
-        size, n = 4 if gram.single else 8, gram.n
-        cache = self.model.cache_size
-        memory = SHARE * free_memory() if cache is None else 1e6 * cache
-        if 2 * size * n * n > memory:
-            return gram.source(single=gram.single, memory=memory), False
+    def _shared(self, gram: PointsGram) -> Source:
+        """The kernel matrix, made of the sums that all kernels share."""
         kind = _core.KernelSums32 if gram.single else _core.KernelSums64
-        if not isinstance(self.sums, kind):
-            self.sums = kind.of(gram.kernel.function, gram.rows.core, gram.shift, gram.sparse, self.threads)
-        return self.sums.source(gram.kernel.function, self.threads), True
+        with self.lock:
+            if not isinstance(self.sums, kind):
+                self.sums = kind.of(gram.kernel.function, gram.rows.core, gram.shift, gram.sparse, self.threads)
+            sums = self.sums
+        return sums.source(gram.kernel.function, gram.threads)
 
     def _score(self, reached: list[Reached], test: NDArray[np.intp]) -> float:
         at = np.empty(len(self.order), dtype=np.intp)
@@ -265,6 +305,10 @@ class _Grid:
             chosen = classes[(decision if self.model.break_ties else np.rint(decision)).argmax(axis=1)]
         known = _Known(classes, chosen, decision)
         return float(self.scorer(known, classes[self.pairs.place[test]]))
+
+
+def _one_after_another(calls: list[Callable[[], Any]]) -> list[Any]:
+    return [call() for call in calls]
 
 
 def _problem(gram: PointsGram, place: NDArray[np.intp], c: Floats, i: int, j: int, *, two: bool) -> KernelProblem:

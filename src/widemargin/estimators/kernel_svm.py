@@ -577,7 +577,11 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         reached = getattr(self, "approximate_certificate_", self.certificate_).relative_gap
         if curvature is not None:
             advice = "use another kernel or other parameters"
-            if isinstance(gram, MatrixGram) and gram.single and curvature.value > -FLOAT32_CURVATURE * gram.diagonal.mean():
+            if (
+                isinstance(gram, MatrixGram)
+                and gram.single
+                and curvature.value > -FLOAT32_CURVATURE * gram.diagonal.mean()
+            ):
                 advice = "this may be the rounding of float32: give kernel values in float64"
             warnings.warn(
                 f"the kernel is not positive semidefinite: {replace(curvature, rows=numbers[curvature.rows])}. The fit "

@@ -74,12 +74,19 @@ auto kernel_scores(const Function& f, const Rows& x, const Rows& b, Square<doubl
 }
 
 // k(x, x) of every row.
-auto kernel_diagonal(const Function& f, const Rows& rows, const Shift& shift, bool sparse) {
+auto kernel_diagonal(const Function& f, const Rows& rows, const Shift& shift, bool sparse, int threads) {
+    constexpr Index length = 256;  // rows at a time, whose copies stay in the caches
     double* out;
     auto result = fresh(out, rows.n());
+    const double* const less = shift_of(shift, rows);
     nb::gil_scoped_release release;
-    const auto points = points_of<double>(f, rows, shift_of(shift, rows), sparse);
-    for (Index i = 0; i < rows.n(); ++i) out[i] = kernels::value_with_itself(f, points.self[static_cast<std::size_t>(i)]);
+    rows.visit([&](const auto& x) {
+        run_pieces(static_cast<int>((x.n + length - 1) / length), threads, [&](int piece) {
+            const Index begin = piece * length, end = std::min(x.n, begin + length);
+            const auto points = kernels::points_of<double>(f, x, nullptr, begin, end, less, sparse);
+            for (Index i = begin; i < end; ++i) out[i] = kernels::value_with_itself(f, points.self[static_cast<std::size_t>(i - begin)]);
+        });
+    });
     return result;
 }
 
@@ -164,6 +171,8 @@ class Solver {
         smo.go_on(std::move(rows), std::move(came), size, std::move(active));
     }
     std::int64_t steps() const { return smo.steps; }
+    bool conjugate() const { return smo.conjugate; }
+    void set_conjugate(bool wanted) { smo.conjugate = wanted; }
     auto worst() const { return std::make_tuple(smo.worst.i, smo.worst.j, smo.worst.share); }
 
    private:
@@ -222,6 +231,7 @@ void bind_precision(nb::module_& m, const char* source, const char* shared, cons
         .def_static("run_all", &Solver<T>::run_all, "all"_a, "rounds"_a, "tol"_a, "threads"_a)
         .def_prop_rw("working_set", &Solver<T>::working_set, &Solver<T>::set_working_set)
         .def_prop_ro("steps", &Solver<T>::steps)
+        .def_prop_rw("conjugate", &Solver<T>::conjugate, &Solver<T>::set_conjugate)
         .def_prop_ro("worst", &Solver<T>::worst);
 }
 
@@ -233,7 +243,7 @@ void bind_kernels(nb::module_& m) {
     m.def("kernel_function", &function, "name"_a, "gamma"_a, "coef0"_a, "degree"_a);
     m.def("kernel_matrix", &kernel_matrix, "function"_a, "a"_a, "b"_a, "shift"_a.none(), "sparse"_a, "threads"_a);
     m.def("kernel_scores", &kernel_scores, "function"_a, "x"_a, "b"_a, "coef"_a, "shift"_a.none(), "sparse"_a, "threads"_a);
-    m.def("kernel_diagonal", &kernel_diagonal, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a);
+    m.def("kernel_diagonal", &kernel_diagonal, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "threads"_a);
     bind_precision<float>(m, "KernelRows32", "KernelSums32", "KernelSmo32");
     bind_precision<double>(m, "KernelRows64", "KernelSums64", "KernelSmo64");
 }

@@ -117,10 +117,10 @@ class Kernel:
         found = _core.kernel_scores(self.function, a.core, b.core, table, self.shift(b), is_sparse(b), threads)
         return found if coef.ndim == 2 else found[:, 0]
 
-    def diagonal(self, A: Any) -> Floats:
+    def diagonal(self, A: Any, threads: int = 1) -> Floats:
         """K(a, a) of every row."""
-        a = rows_of(A, 1)
-        return _core.kernel_diagonal(self.function, a.core, self.shift(a), is_sparse(a))
+        a = rows_of(A, threads)
+        return _core.kernel_diagonal(self.function, a.core, self.shift(a), is_sparse(a), threads)
 
     def shift(self, rows: Rows) -> Floats | None:
         """What is taken from every row before distances are computed, which loses fewer digits near 0: the mean."""

@@ -128,7 +128,7 @@ class PointsGram(Gram):
         """K(x, x) of every row."""
         if self.kernel.name in OF_DISTANCES and np.isfinite(self._norms).all():
             return np.ones(self.n)
-        return _core.kernel_diagonal(self.kernel.function, self.rows.core, self.shift, self.sparse)
+        return _core.kernel_diagonal(self.kernel.function, self.rows.core, self.shift, self.sparse, self.threads)
 
     @cached_property
     def sizes(self) -> Floats:

@@ -13,19 +13,21 @@ namespace widemargin::kernels {
 
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-struct ReleaseHuge {
-    void operator()(void* p) const { ::operator delete(p, std::align_val_t{kHugePage}); }
+struct ReleaseAligned {
+    std::align_val_t alignment{64};
+    void operator()(void* p) const { ::operator delete(p, alignment); }
 };
 template <class T>
-using Memory = std::unique_ptr<T, ReleaseHuge>;
+using Memory = std::unique_ptr<T, ReleaseAligned>;
 
 // Memory, in huge pages where it fills some and the system has them: touching small ones for the first time takes longer
 // than computing what they hold.
 template <class T>
 Memory<T> huge_memory(Index numbers) {
     std::size_t bytes = sizeof(T) * static_cast<std::size_t>(numbers);
+    const ReleaseAligned release{std::align_val_t{bytes >= kHugePage ? kHugePage : 64}};
     if (bytes >= kHugePage) bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-    Memory<T> block(static_cast<T*>(::operator new(bytes, std::align_val_t{kHugePage})));
+    Memory<T> block(static_cast<T*>(::operator new(bytes, release.alignment)), release);
 #ifdef MADV_HUGEPAGE
     if (bytes >= kHugePage) madvise(block.get(), bytes, MADV_HUGEPAGE);
 #endif

@@ -98,6 +98,12 @@ class StoredRows : public RowSource<T> {
         constexpr Index some = 64;
         std::vector<Index> wanted(fresh.size());
         for (std::size_t k = 0; k < fresh.size(); ++k) wanted[k] = rows[static_cast<std::size_t>(fresh[k])];
+        std::vector<Segment> runs;  // of neighbouring rows, which are copied together
+        for (Index c = 0; c < q; ++c) {
+            const Index i = rows[static_cast<std::size_t>(c)];
+            if (!runs.empty() && i == runs.back().source + runs.back().count) ++runs.back().count;
+            else runs.push_back({c, i, 1});
+        }
         for (Index first = 0; first < count; first += capacity()) {
             const Index last = std::min(count, first + capacity());
             fetch(wanted.data() + first, last - first, threads);
@@ -105,7 +111,7 @@ class StoredRows : public RowSource<T> {
                 for (Index r = first + piece * some; r < std::min(last, first + piece * some + some); ++r) {
                     const T* const from = row(wanted[static_cast<std::size_t>(r)]);
                     T* const to = matrix + fresh[static_cast<std::size_t>(r)] * width;
-                    for (Index c = 0; c < q; ++c) to[c] = from[rows[static_cast<std::size_t>(c)]];
+                    for (const Segment& one : runs) std::copy_n(from + one.source, one.count, to + one.local);
                 }
             });
         }

@@ -3,7 +3,8 @@
 // In eᵢ = yᵢ − Σⱼ αⱼyⱼ k(i, j): optimal when no row whose αᵢyᵢ may rise has a larger e than one whose αⱼyⱼ may fall. A step
 // takes the row i of the largest e that may rise and the row j that promises the largest gain with it, (eᵢ − eⱼ)²/η with
 // η = k(i, i) + k(j, j) − 2k(i, j), the first one where several do, and solves for the two exactly.
-// Fan, Chen and Lin 2005.
+// Fan, Chen and Lin 2005. Where neither step nor row ends at a bound, the next step goes along a direction that is conjugate
+// to the last one: Torres-Barrán, Alaíz and Dorronsoro 2021. At a large C that takes half to two thirds of the steps.
 //
 // e is kept in the precision of the kernel values: the caller computes it anew, in double precision, from the α it gets.
 #pragma once
@@ -25,6 +26,8 @@
 namespace widemargin {
 
 inline constexpr Index kFewest = 64;     // rows; a smaller block is solved before it is copied
+inline constexpr std::size_t kPath = 16;     // rows of a conjugate direction; with 8 or 64 the steps are as many within 5 %
+inline constexpr double kIndependent = 1e-3;  // share of a pair's curvature that is left of it; less is rounding, beside the last direction
 inline constexpr Index kShrinkings = 2;  // looks for inactive rows in as many steps as there are rows: a copy costs as much as some
 
 // The pair of rows whose η is smallest beside k(i, i) + k(j, j): below 0, the kernel is not positive semidefinite.
@@ -60,13 +63,14 @@ class Block {
     Buffer<T> e;
     Buffer<double> alpha, c, y;
     Curvature worst;
+    bool conjugate = true;  // whether steps may go along conjugate directions
 
     // The kernel matrix of the rows, which the caller keeps.
     void set(const kernels::Table<T>& matrix) {
         k = &matrix, q = matrix.width, width = matrix.stride;
         const auto size = static_cast<std::size_t>(width);
         for (auto* one : {&alpha, &c, &y}) one->assign(size, 0.0);
-        e.assign(size, T(0)), own.assign(size, T(0));
+        e.assign(size, T(0)), own.assign(size, T(0)), along.assign(size, T(0));
         bound.assign(size, nowhere);
     }
 
@@ -139,7 +143,7 @@ class Block {
             }
             copied = true;
         }
-        smaller->set(smaller_matrix), smaller->activate({}), smaller->worst = {};
+        smaller->set(smaller_matrix), smaller->activate({}), smaller->worst = {}, smaller->conjugate = conjugate;
         for (Index r = 0; r < count; ++r) {
             const auto from = static_cast<std::size_t>(active[static_cast<std::size_t>(r)]), to = static_cast<std::size_t>(r);
             smaller->alpha[to] = alpha[from], smaller->e[to] = e[from], smaller->c[to] = c[from], smaller->y[to] = y[from];
@@ -165,6 +169,7 @@ class Block {
 
     Index take_steps(Index most, double tol) {
         Index steps = 0;
+        path.clear();
         for (; steps < most && violation() > tol; ++steps) {
             const Index i = highest_at;
             const Index j = partner(i);
@@ -172,6 +177,7 @@ class Block {
             const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
             const T size = std::abs(own[a]) + std::abs(own[b]) + std::numeric_limits<T>::min(), bend = own[a] + own[b] - 2 * row(i)[j];
             if (const auto share = static_cast<double>(bend / size); share < worst.share) worst = {i, j, share};
+            if (conjugate && bend > least * size && conjugate_step(i, j, static_cast<double>(bend))) continue;
             const double wanted = (static_cast<double>(e[a]) - static_cast<double>(e[b])) / static_cast<double>(std::max(bend, least * size));
             const double up = y[a] > 0 ? c[a] - alpha[a] : alpha[a];
             const double down = y[b] > 0 ? alpha[b] : c[b] - alpha[b];
@@ -179,9 +185,53 @@ class Block {
             alpha[a] = step < up ? alpha[a] + y[a] * step : (y[a] > 0 ? c[a] : 0.0);
             alpha[b] = step < down ? alpha[b] - y[b] * step : (y[b] > 0 ? 0.0 : c[b]);
             bounds(i), bounds(j);
+            path.clear();
+            if (step == wanted && bend > least * size) path = {{i, 1.0}, {j, -1.0}}, bend_of_path = static_cast<double>(bend);
             change(row(i), row(j), step);
         }
         return steps;
+    }
+
+    // The last step's direction p, in αy, of the rows where it is not 0; pᵀKp; and Kp, which `change` keeps.
+    struct Entry {
+        Index row;
+        double value;
+    };
+    std::vector<Entry> path, longer;
+    double bend_of_path = 0;
+    Buffer<T> along;
+
+    // A step along d − βp for the pair's direction d, with β such that K takes it to 0 with p: the gain of the last step is
+    // not lost again. Not taken where there is no p, or where the step would end at a bound; p then begins anew.
+    bool conjugate_step(Index i, Index j, double bend) {
+        if (path.empty() || path.size() + 2 > kPath) return false;
+        const double with_path = static_cast<double>(along[static_cast<std::size_t>(i)]) - static_cast<double>(along[static_cast<std::size_t>(j)]);
+        const double beta = with_path / bend_of_path, own_bend = bend - beta * with_path;
+        if (!(own_bend > kIndependent * bend)) return false;
+        longer.clear();
+        double of_i = 1, of_j = -1, slope = 0;
+        for (const Entry& one : path) {
+            const double value = -beta * one.value;
+            if (one.row == i) of_i += value;
+            else if (one.row == j) of_j += value;
+            else longer.push_back({one.row, value});
+        }
+        longer.push_back({i, of_i}), longer.push_back({j, of_j});
+        for (const Entry& one : longer) slope += one.value * static_cast<double>(e[static_cast<std::size_t>(one.row)]);
+        const double step = slope / own_bend;
+        if (!(step > 0)) return false;
+        for (const Entry& one : longer) {
+            const auto at = static_cast<std::size_t>(one.row);
+            const double by = step * one.value * y[at], now = alpha[at] + by;
+            if (!(now > 0 && now < c[at])) return false;
+        }
+        for (const Entry& one : longer) {
+            alpha[static_cast<std::size_t>(one.row)] += step * one.value * y[static_cast<std::size_t>(one.row)];
+            bounds(one.row);
+        }
+        path.swap(longer), bend_of_path = own_bend;
+        change(row(i), row(j), step, beta);
+        return true;
     }
 
     static const Values& at(const T* from) { return *reinterpret_cast<const Values*>(from); }
@@ -197,15 +247,17 @@ class Block {
         bound[at] = below && above ? T(0) : !below && !above ? nowhere : below == (y[at] > 0) ? T(1) : T(-1);
     }
 
-    // e ← e − step·(kᵢ − kⱼ), and the largest e that may rise, the first of them, and the smallest that may fall.
-    void change(const T* ki, const T* kj, double step) {
+    // Kp ← kᵢ − kⱼ − β·Kp, e ← e − step·Kp, and the largest e that may rise, the first of them, and the smallest that may fall.
+    void change(const T* ki, const T* kj, double step, double beta = 0) {
         Values most = Values{} - inf, least_fall = Values{} + inf;
         Places place{}, here = first();
-        const T by = static_cast<T>(step);
+        const T by = static_cast<T>(step), less = static_cast<T>(beta);
         for (Index k = 0; k < width; k += lanes) {
             Values& value = *reinterpret_cast<Values*>(e.data() + k);
-            const Values now = value - by * (at(ki + k) - at(kj + k)), side = at(bound.data() + k);
-            value = now;
+            Values& product = *reinterpret_cast<Values*>(along.data() + k);
+            const Values moved = at(ki + k) - at(kj + k) - less * product;
+            const Values now = value - by * moved, side = at(bound.data() + k);
+            product = moved, value = now;
             const auto larger = (side >= 0) & (now > most);
             most = larger ? now : most;
             place = larger ? here : place;

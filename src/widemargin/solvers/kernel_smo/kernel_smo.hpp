@@ -51,6 +51,7 @@ class KernelSmo {
     Index size = 0;                  // how many rows there is room for
     Curvature worst;                 // in rows of the problem
     std::int64_t steps = 0;          // of SMO
+    bool conjugate = true;           // whether they may go along conjugate directions, see block.hpp
 
     // e = y − K(αy), from rows of the kernel matrix as the solver has them: for an α that was given.
     void compute_gradient() {
@@ -179,6 +180,7 @@ class KernelSmo {
             for (const auto* list : {&rising, &falling})
                 if (k < list->size() && static_cast<Index>(next.size()) < wanted && !chosen[static_cast<std::size_t>((*list)[k])])
                     next.push_back((*list)[k]), chosen[static_cast<std::size_t>((*list)[k])] = 1;
+        std::sort(next.begin(), next.end());  // neighbours are copied together
         place_new();
     }
 
@@ -238,7 +240,7 @@ class KernelSmo {
             const Index i = working_set[at];
             block.alpha[at] = alpha[i], block.e[at] = static_cast<T>(e[i] - middle), block.c[at] = c[i], block.y[at] = y[i];
         }
-        block.worst = {};
+        block.worst = {}, block.conjugate = conjugate;
         double violation = before.violation;
         for (const std::int64_t last = steps + kStepsOfCall; steps < last;) {
             const Index taken = block.run(static_cast<Index>(last - steps), options.inner_share * violation);
