@@ -28,13 +28,13 @@ import widemargin
 from oracles import make_problem, minimum, noisy, text_like
 from widemargin import (
     MIRA,
-    _core,
-    _cpu,
     KernelSVM,
     LeastSquaresClassifier,
     LinearSVM,
     LogisticRegression,
     Perceptron,
+    _core,
+    _cpu,
     certify,
 )
 from widemargin.estimators.linear_classifier import LinearClassifier

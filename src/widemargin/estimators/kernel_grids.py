@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from itertools import combinations
-from threading import Event, Lock
 from numbers import Real
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
