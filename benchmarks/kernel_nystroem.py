@@ -66,9 +66,7 @@ def beside_pipeline(X: np.ndarray, y: np.ndarray, patience: float) -> None:
         theirs, accuracy = out.get(timeout=patience)
         print(f"  Nystroem + LinearSVC   {theirs:>8.1f} s   accuracy {accuracy:.4f}   {theirs / ours:.1f} × ours")
     except Empty:
-        print(
-            f"  Nystroem + LinearSVC  >{patience:>8.1f} s   ended there: more than {patience / ours:.1f} × ours"
-        )
+        print(f"  Nystroem + LinearSVC  >{patience:>8.1f} s   ended there: more than {patience / ours:.1f} × ours")
         process.terminate()
     process.join()
 

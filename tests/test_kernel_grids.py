@@ -87,7 +87,7 @@ def test_threads_and_memory_change_nothing(jobs):
     assert np.array_equal(one.scores, more.scores)
     assert np.array_equal(duals[0], duals[1])
     assert little.relative_gaps.max() <= 1e-3
-    assert np.abs(little.scores - one.scores).max() <= 1 / 50
+    assert np.abs(little.scores - one.scores).max() < 1.5 / 50  # one row of a fold
 
 
 def test_a_large_cost_is_proved():

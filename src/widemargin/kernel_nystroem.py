@@ -124,7 +124,10 @@ class Landmarks:
             some = alone.block(rows[begin : begin + BLOCK], self.index) @ table
             found[begin : begin + BLOCK] = some - offset if self.balanced else some
 
-        with training.OneBlasThread(), ThreadPoolExecutor(max(1, self.gram.threads)) as pool:
+        with (
+            training.OneBlasThread(),
+            ThreadPoolExecutor(max(1, self.gram.threads), initializer=training.OneBlasThread) as pool,
+        ):
             for _ in pool.map(fill, range(0, len(rows), BLOCK)):
                 pass
         return found

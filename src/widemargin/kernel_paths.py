@@ -7,7 +7,6 @@ since one walk over the kernel values in float64 gives the scores of all of them
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,9 +18,8 @@ from numpy.typing import NDArray
 from widemargin import _core, kernel_training
 from widemargin.certificate import Certificate, relative
 from widemargin.kernel_certificate import certify
-from widemargin.kernel_problem import KernelProblem
-from widemargin.kernel_training import LARGEST, ROUNDS
-from widemargin.kernels import Gram
+from widemargin.kernel_problem import KernelProblem, all_scores
+from widemargin.kernel_training import ROUNDS, NegativeCurvature, Stagnation, largest_working_set
 from widemargin.kernels.gram import Source
 from widemargin.problem import inner
 
@@ -44,13 +42,27 @@ class Reached:
     certificate: Certificate
     b: float
     scores: Floats
+    #: Why nothing is proved, if the kernel is not positive semidefinite.
+    curvature: NegativeCurvature | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a path is given: the gap to prove, rounds at each C, memory in bytes, and whether it is to end."""
+
+    tol: float
+    max_iter: int | None = None
+    #: Of rows of the kernel matrix that are kept, and of all working sets together.
+    memory: float = 1e9
+    working_memory: float = 1e9
+    stopped: Callable[[], bool] = lambda: False
 
 
 class _Path:
     """One problem, from C to C."""
 
     def __init__(self, problem: KernelProblem, source: Source, largest: int, threads: int) -> None:
-        self.problem, self.C = problem, 0.0
+        self.problem, self.C, self.before = problem, 0.0, (0, 0)
         self.alpha, self.e, self.c = np.zeros(problem.n), problem.y.copy(), np.zeros(problem.n)
         kind = _core.KernelSmo32 if isinstance(source, _core.KernelRows32) else _core.KernelSmo64
         self.core = kind(source, problem.segments, problem.y, self.c, self.alpha, self.e, largest, threads)
@@ -64,14 +76,20 @@ class _Path:
             growth = min(float(self.alpha.sum()) / square if square > 0 else np.inf, C / self.C)
             np.minimum(growth * self.alpha, self.c, out=self.alpha)
             self.e[:] = self.problem.y - growth * scores
-        self.C = C
+        self.C, self.before = C, (self.core.steps, self.core.status[0])
+        self.stagnation = Stagnation()
 
-    def advance(self, tol: float, stopped: Callable[[], bool]) -> None:
-        """Goes on until the solver sees the gap asked for, or no step to take."""
-        while not stopped():
-            self.core.run(ROUNDS, SHARPER * tol)
+    def advance(self, limits: Limits) -> None:
+        """Goes on until the solver sees the gap asked for, has no step to take, or is at its end."""
+        while not limits.stopped():
+            steps, rounds = self.core.steps - self.before[0], self.core.status[0] - self.before[1]
+            if limits.max_iter is not None and rounds >= limits.max_iter:
+                return
+            most = ROUNDS if limits.max_iter is None else min(ROUNDS, limits.max_iter - rounds)
+            self.core.run(most, SHARPER * limits.tol)
             _, primal, dual, _, stalled = self.core.status
-            if stalled or relative(max(primal - dual, 0.0), dual) <= SHARPER * tol:
+            self.stagnation.look(self.core, steps, rounds)
+            if stalled or self.stagnation.reached or relative(max(primal - dual, 0.0), dual) <= SHARPER * limits.tol:
                 return
 
     def doubtful(self, tol: float) -> bool:
@@ -97,69 +115,61 @@ class _Path:
 def follow(
     problems: Sequence[KernelProblem],
     Cs: Sequence[float],
-    source: Source,
+    source: Callable[[], Source],
+    limits: Limits,
     *,
-    tol: float,
     threads: int,
     together: Together,
-    stopped: Callable[[], bool] = lambda: False,
-    working_memory: float = 1e9,
 ) -> Iterator[tuple[int, list[Reached]]]:
     """The number of each C, in ascending order, and what the problems, with costs c for C = 1, reached there.
 
-    `source` gives rows of the kernel matrix. Problems run `together`, each on so many threads: more than one problem at
-    a time only if the matrix is there as a whole. Once `stopped`, nothing more is reached.
+    `source` makes rows of the kernel matrix. Problems run `together`, each on so many threads: more than one problem at
+    a time only if the matrix is there as a whole.
     """
-    gram = problems[0].gram
-    size = 4 if isinstance(source, _core.KernelRows32) else 8
-    largest = min(LARGEST, 1 << int(math.log2(max(working_memory / len(problems) / size, 4)) / 2))
-    paths = [_Path(problem, source, largest, threads) for problem in problems]
-    batch, most = [], max(1, int(SCORES / 8 / gram.n / len(problems)))
     order = sorted(range(len(Cs)), key=lambda k: Cs[k])
+    gram = problems[0].gram
+    if not gram.semidefinite:  # whether or not it is there: claims of a gap mean nothing
+        for k in order:
+            yield k, together([partial(_alone, one, Cs[k], limits, threads) for one in problems])
+        return
+    rows = source()
+    single = isinstance(rows, _core.KernelRows32)
+    largest = largest_working_set(limits.working_memory / len(problems) / (4 if single else 8))
+    paths = [_Path(problem, rows, largest, threads) for problem in problems]
+    batch, most = [], max(1, int(SCORES / 8 / gram.n / len(problems)))
     for k in order:
         for path in paths:
             path.go_to(Cs[k])
-        together([partial(path.advance, tol, stopped) for path in paths])
-        if size == 4 and any(together([partial(path.doubtful, tol) for path in paths])):
-            alphas = [path.alpha for path in paths]
-            (scores,) = together([partial(_scores, problems, [alphas])])
+        together([partial(path.advance, limits) for path in paths])
+        if single and any(together([partial(path.doubtful, limits.tol) for path in paths])):
+            (scores,) = together([partial(all_scores, problems, [path.alpha for path in paths])])
             for path, exact in zip(paths, scores, strict=True):
                 path.correct(exact)
-            together([partial(path.advance, tol, stopped) for path in paths])
-        if stopped():
-            return
+            together([partial(path.advance, limits) for path in paths])
+        if limits.stopped():
+            raise KeyboardInterrupt
         batch.append((k, [path.alpha.copy() for path in paths]))
         if len(batch) == most or k == order[-1]:
-            (judged,) = together([partial(_judged, problems, Cs, batch, tol, threads)])
+            (judged,) = together([partial(_judged, problems, Cs, batch, limits, threads)])
             yield from judged
             batch = []
-
-
-def _scores(problems: Sequence[KernelProblem], alphas: list[list[Floats]]) -> Floats:
-    """Of each of the alphas, and each problem's among these, the scores of all rows of the kernel matrix."""
-    gram: Gram = problems[0].gram
-    coef = np.zeros((gram.n, len(alphas) * len(problems)))
-    pairs = ((one, alpha) for all_ in alphas for one, alpha in zip(problems, all_, strict=True))
-    for column, (problem, alpha) in enumerate(pairs):
-        coef[problem.index, column] = alpha * problem.y
-    used = np.flatnonzero(coef.any(axis=1))
-    return gram.products(used, coef[used]).T
 
 
 def _judged(
     problems: Sequence[KernelProblem],
     Cs: Sequence[float],
     batch: list[tuple[int, list[Floats]]],
-    tol: float,
+    limits: Limits,
     threads: int,
 ) -> list[tuple[int, list[Reached]]]:
     """The proofs of these, all scores in one go over the kernel matrix."""
-    scores = iter(_scores(problems, [alphas for _, alphas in batch]))
+    every = [*problems] * len(batch)
+    scores = iter(all_scores(every, [alpha for _, alphas in batch for alpha in alphas]))
     return [
         (
             k,
             [
-                _reached(problem, Cs[k], alpha, np.ascontiguousarray(next(scores)), tol, threads)
+                _reached(problem, Cs[k], alpha, next(scores), limits, threads)
                 for problem, alpha in zip(problems, alphas, strict=True)
             ],
         )
@@ -167,14 +177,34 @@ def _judged(
     ]
 
 
-def _reached(problem: KernelProblem, C: float, alpha: Floats, scores: Floats, tol: float, threads: int) -> Reached:
+def _reached(problem: KernelProblem, C: float, alpha: Floats, scores: Floats, limits: Limits, threads: int) -> Reached:
     """The proof of α; where it is refused, that of a fit of its own that begins there."""
     one = KernelProblem.of(problem.gram, problem.segments, problem.y, C * problem.c)
     proved = certify(one, alpha, scores[one.index])
-    if proved.certificate.relative_gap > tol:
-        again = kernel_training.fit([one], tol=tol, threads=threads, starts=[alpha])[0]
-        proved = again.proved
-        coef = again.alpha * one.y
-        used = np.flatnonzero(coef)
-        scores = problem.gram.products(one.index[used], coef[used])
+    if proved.certificate.relative_gap > limits.tol and limits.max_iter is None:
+        return _alone(problem, C, limits, threads, alpha)
     return Reached(proved.certificate, proved.b, scores)
+
+
+def _alone(problem: KernelProblem, C: float, limits: Limits, threads: int, start: Floats | None = None) -> Reached:
+    """What a fit of its own reaches, from this α."""
+
+    def look(*_: object) -> None:
+        if limits.stopped():
+            raise KeyboardInterrupt
+
+    one = KernelProblem.of(problem.gram, problem.segments, problem.y, C * problem.c)
+    (found,) = kernel_training.fit(
+        [one],
+        tol=limits.tol,
+        max_iter=limits.max_iter,
+        memory=limits.memory,
+        working_memory=limits.working_memory,
+        threads=threads,
+        starts=None if start is None else [start],
+        watch=look,
+    )
+    if found.interrupted:
+        raise KeyboardInterrupt
+    (scores,) = all_scores([one], [found.alpha])
+    return Reached(found.certificate, found.proved.b, scores, found.curvature)

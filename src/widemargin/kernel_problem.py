@@ -6,6 +6,7 @@ f = Σ vⱼ k(xⱼ, ·), and ‖f‖² = vᵀKv with the kernel matrix K. The du
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -109,3 +110,20 @@ class KernelProblem:
         used, index = np.flatnonzero(coef), self.index
         everywhere = self.gram.rounding(index[used], coef[used])
         return everywhere if everywhere is None or self.whole else everywhere[index]
+
+
+def all_scores(problems: Sequence[KernelProblem], alphas: Sequence[Floats]) -> Floats:
+    """Σ αⱼyⱼ k(xⱼ, x) of every problem and row x of their kernel matrix, all in one go over that, in float64."""
+    gram = problems[0].gram
+    coef = np.zeros((gram.n, len(problems)))
+    for column, (problem, alpha) in enumerate(zip(problems, alphas, strict=True)):
+        coef[problem.index, column] = alpha * problem.y
+    used = np.flatnonzero(coef.any(axis=1))
+    return np.ascontiguousarray(gram.products(used, coef[used]).T)
+
+
+def own_scores(problems: Sequence[KernelProblem], alphas: Sequence[Floats]) -> list[Floats]:
+    """The same of the rows of each problem."""
+    if len(problems) == 1:
+        return [problems[0].scores(alphas[0] * problems[0].y)]
+    return [scores[one.index] for one, scores in zip(problems, all_scores(problems, alphas), strict=True)]

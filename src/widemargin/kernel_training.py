@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from widemargin import _core
 from widemargin.certificate import Certificate, relative
 from widemargin.kernel_certificate import SAME_POINT, Proved, certify, prove_inseparable
-from widemargin.kernel_problem import KernelProblem
+from widemargin.kernel_problem import KernelProblem, own_scores
 from widemargin.kernels.gram import ROUNDED, Source
 from widemargin.solvers import State
 from widemargin.solvers.kernel_refinement import refine
@@ -111,6 +111,35 @@ class KernelFit:
         self.interrupted |= earlier.interrupted
 
 
+@dataclass
+class Stagnation:
+    """Whether a solver is at its end: its dual grows no more, or much work halves neither its gap nor its violation.
+
+    Without a finite gap, as of a hard margin, a dual that doubles counts as progress, too.
+    """
+
+    flat: int = 0
+    dual: float = -math.inf
+    #: Work so far, and work, gap, violation and dual when one of them was last halved or doubled.
+    work: float = 0.0
+    since: tuple[float, float, float, float] = 0.0, math.inf, math.inf, 0.0
+
+    def look(self, core: Any, steps: int, rounds: int, *, hard: bool = False) -> None:
+        """Takes note of what the solver sees after so many steps and rounds."""
+        _, primal, dual, violation, _ = core.status
+        self.flat = 0 if dual > self.dual + 4 * EPSILON * abs(self.dual) else self.flat + 1
+        self.dual, self.work = dual, float(steps + ROUND * rounds)
+        _, gap, before, least = self.since
+        now = relative(max(primal - dual, 0.0), dual)
+        if now < gap / 2 or violation < before / 2 or (hard and dual > 2 * least):
+            self.since = self.work, min(gap, now), min(before, violation), dual
+
+    @property
+    def reached(self) -> bool:
+        """Whether it makes no sense to go on, as with costs and kernel values beyond all scales."""
+        return self.flat >= FLAT or self.work > STAGNANT * self.since[0] + LEAST_WORK
+
+
 class _Run:
     """One problem on its way: its solver, its best proof, its history."""
 
@@ -124,9 +153,7 @@ class _Run:
         self.refined = self.refinable and (problem.n <= SMALL or sharp)
         #: The relative gap to claim: below `tol` once a claim of `tol` was refused.
         self.goal = max(tol, ROUGH) if self.refined else tol
-        self.flat, self.dual = 0, -math.inf
-        #: Work, gap, violation and dual when one of them was last halved or, for a hard margin's dual, doubled.
-        self.progress = 0.0, math.inf, math.inf, 0.0
+        self.stagnation = Stagnation()
         self.alpha = np.zeros(problem.n) if start is None else problem.problem.feasible(start)
         self.e, self.gradient_known = problem.y.copy(), not self.alpha.any()
         self.core: Any = None
@@ -185,12 +212,7 @@ class _Run:
         """Whether no step can be made, none that the dual gains from, or too many without progress."""
         if self.core is None:
             return False
-        return bool(self.core.status[4]) or self.flat >= FLAT or self.stagnant
-
-    @property
-    def stagnant(self) -> bool:
-        """Whether much work has brought nothing that counts, as with costs and kernel values beyond all scales."""
-        return self.steps + ROUND * self.iterations > STAGNANT * self.progress[0] + LEAST_WORK
+        return bool(self.core.status[4]) or self.stagnation.reached
 
     def stationary(self, tol: float) -> bool:
         """Whether the KKT conditions hold up to `tol`: all there is to reach where the kernel is not semidefinite."""
@@ -226,13 +248,8 @@ class _Run:
             raise ValueError(
                 "α grows without end: the kernel is not positive semidefinite; use a finite C or another one"
             )
-        _, primal, dual, violation, _ = self.core.status
-        self.flat = 0 if dual > self.dual + 4 * EPSILON * abs(self.dual) else self.flat + 1
-        self.dual = dual
-        _, gap, earlier, least = self.progress
-        if self.claim < gap / 2 or violation < earlier / 2 or (self.problem.hard and dual > 2 * least):
-            work = float(self.steps + ROUND * self.iterations)
-            self.progress = work, min(gap, self.claim), min(earlier, violation), dual
+        self.stagnation.look(self.core, self.steps, self.iterations, hard=self.problem.hard)
+        _, primal, dual, _, _ = self.core.status
         self._record(primal, dual, max(primal - dual, 0.0), proved=False)
 
     def prove(self, scores: Floats, *, semidefinite: bool) -> Proved:
@@ -251,7 +268,7 @@ class _Run:
         if self.claim <= self.goal or self.exhausted or self.hulls_meet:
             self.refused = 0 if halved else self.refused + 1
             self.goal = self.tol if self.goal > self.tol else min(self.goal, self.claim) / 2
-        self.flat = 0
+        self.stagnation.flat = 0
         return proved
 
     def doubt(self) -> None:
@@ -272,7 +289,8 @@ class _Run:
             "working_set": (*(np.array(some, dtype=np.int64) for some in (rows, came, active)), size),
             "iterations": self.iterations,
             "refused": self.refused,
-            "progress": (self.goal, self.flat, self.dual, self.steps, *self.progress),
+            "progress": (self.goal, self.steps, self.stagnation.flat, self.stagnation.dual, self.stagnation.work),
+            "since": self.stagnation.since,
             "best": None if self.best is None else {"alpha": self.best.certificate.alpha, "scores": self.best.scores},
             "worst": self.worst,
             "done": self.done,
@@ -282,8 +300,8 @@ class _Run:
         """Takes up such a state."""
         self.alpha, self.e, self.gradient_known = np.array(state["alpha"]), np.array(state["e"]), True
         self.earlier, self.refused, self.done = state["iterations"], state["refused"], state["done"]
-        self.goal, self.flat, self.dual, self.earlier_steps, *progress = state["progress"]
-        self.progress = tuple(progress)
+        self.goal, self.earlier_steps, flat, dual, work = state["progress"]
+        self.stagnation = Stagnation(flat, dual, work, tuple(state["since"]))
         self.met = tuple(state["worst"])
         if state["best"] is not None:
             self.best = certify(self.problem, **state["best"], semidefinite=semidefinite)
@@ -331,15 +349,12 @@ def fit(
 
     def employ() -> None:
         nonlocal threads_apart
-        for run in runs:
-            run.withdraw()
         size = 4 if single else 8
         # Several problems share the whole matrix, where it fits, and have a thread each.
         whole = len(runs) > 1 and gram.n**2 * size <= working_memory
         threads_apart = threads if whole else 0
         source = gram.source(single=single, memory=memory, whole=whole)
-        room = working_memory / len(runs) / size  # kernel values of a working set
-        largest = min(LARGEST, 1 << int(math.log2(max(room, 4)) / 2))
+        largest = largest_working_set(working_memory / len(runs) / size)
         for run, working_set in zip(runs, working_sets, strict=True):
             run.employ(source, largest, 1 if whole else threads, working_set)
 
@@ -375,6 +390,8 @@ def fit(
                     _prove(claims, tol, max_iter, semidefinite=curvature is None)
                 if single and any(run.refused >= PATIENCE and not run.done for run in runs):
                     single, working_sets, employed = False, [None] * len(runs), False
+                    for run in runs:
+                        run.withdraw()  # a state that is kept now begins with the new solvers, too
                 _tell(active, watch)
                 if keep is not None:
                     keep(state)
@@ -391,6 +408,14 @@ def fit(
         for run in runs
         if run.best is not None
     ]
+
+
+def largest_working_set(values: float) -> int:
+    """Rows, for whose kernel matrix and its copies of active rows alone there is room for so many kernel values.
+
+    Active rows are copied where they are at most half of the rows: (1 + ¼ + ¼² + …) q² = 4/3 q².
+    """
+    return min(LARGEST, 1 << int(math.log2(max(values * 3 / 4, 4)) / 2))
 
 
 def _advance(active: list[_Run], tol: float, max_iter: int | None, threads: int) -> None:
@@ -448,15 +473,7 @@ def _refine(claims: list[_Run], exact: list[Floats], max_iter: int | None) -> bo
 
 def _exact_scores(claims: list[_Run]) -> list[Floats]:
     """Σ αⱼyⱼ k(xⱼ, xᵢ) of the rows of each."""
-    if len(claims) == 1:
-        return [claims[0].problem.scores(claims[0].alpha * claims[0].problem.y)]
-    gram = claims[0].problem.gram
-    coef = np.zeros((gram.n, len(claims)))
-    for k, run in enumerate(claims):
-        coef[run.problem.index, k] = run.alpha * run.problem.y
-    used = np.flatnonzero(coef.any(axis=1))
-    scores = gram.products(used, coef[used])
-    return [np.ascontiguousarray(scores[run.problem.index, k]) for k, run in enumerate(claims)]
+    return own_scores([run.problem for run in claims], [run.alpha for run in claims])
 
 
 def find_negative_curvature(problems: list[KernelProblem], runs: list[_Run]) -> NegativeCurvature | None:

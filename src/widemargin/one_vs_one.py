@@ -71,11 +71,8 @@ class Pairs:
         table = np.zeros((k - 1, n))
         used = np.zeros(n, dtype=bool)
         for (i, j), fit in zip(combinations(range(k), 2), fits, strict=True):
-            index, coef = self.order[fit.index], fit.proved.coef.copy()
-            inside = np.zeros(len(index), dtype=bool)
-            inside[fit.support] = True
-            coef[~inside] = 0.0
-            used[index[inside]] = True
+            index, coef = self.order[fit.index], fit.proved.coef
+            used[index[fit.support]] = True
             first = self.place[index] == i
             table[j - 1, index[first]] = coef[first]
             table[i, index[~first]] = coef[~first]

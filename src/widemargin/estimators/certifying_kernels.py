@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +14,7 @@ from widemargin.certificate import Certificate, Certificates
 from widemargin.data.labels import text_of
 from widemargin.estimators.kernel_svm import IndefiniteKernelWarning, KernelSVM
 from widemargin.kernel_certificate import certify
-from widemargin.kernel_problem import KernelProblem
+from widemargin.kernel_problem import own_scores
 from widemargin.kernel_training import NegativeCurvature
 from widemargin.kernels import Gram, Kernel
 from widemargin.model_kernel import KernelModel, kernel_of, row_keys
@@ -65,8 +66,9 @@ def certify_kernel_machine(
     table[:, at] = machine["dual_coef"]
     curvature = _negative_curvature(problems[0].gram, np.argsort(pairs.order)[at])
     if curvature is not None:
+        numbered = replace(curvature, rows=live[pairs.order][curvature.rows])
         warnings.warn(
-            f"the kernel is not positive semidefinite: {curvature}. Nothing is proved of the fit; use another kernel "
+            f"the kernel is not positive semidefinite: {numbered}. Nothing is proved of the fit; use another kernel "
             "or other parameters",
             IndefiniteKernelWarning,
             stacklevel=4,
@@ -77,7 +79,7 @@ def certify_kernel_machine(
         alpha = np.where(pairs.place[index] == i, table[j - 1, index], table[i, index]) * problem.y
         _check_bounds(alpha, problem.c, live[index], name)
         alphas.append(problem.problem.feasible(alpha))
-    ends = zip(problems, alphas, _scores(problems, alphas), np.ravel(machine["intercept"]), strict=True)
+    ends = zip(problems, alphas, own_scores(problems, alphas), np.ravel(machine["intercept"]), strict=True)
     each = tuple(
         certify(problem, alpha, scores, b=float(bias), semidefinite=curvature is None).certificate
         for problem, alpha, scores, bias in ends
@@ -194,14 +196,3 @@ def _check_bounds(alpha: Floats, c: Floats, rows: NDArray[np.intp], name: str) -
             f"{name}: a support vector's α is {alpha[i]:.6g}, outside of 0 ≤ α ≤ {c[i]:.6g}, C times its weights (row "
             f"{rows[i]:,}, counted from 0); give the labels, C, class weights and sample weights of its training"
         )
-
-
-def _scores(problems: list[KernelProblem], alphas: list[Floats]) -> list[Floats]:
-    """Σ αⱼyⱼ k(xⱼ, xᵢ) of the rows of each, all in one go over the kernel matrix."""
-    gram = problems[0].gram
-    coef = np.zeros((gram.n, len(problems)))
-    for k, (problem, alpha) in enumerate(zip(problems, alphas, strict=True)):
-        coef[problem.index, k] = alpha * problem.y
-    used = np.flatnonzero(coef.any(axis=1))
-    scores = gram.products(used, coef[used])
-    return [np.ascontiguousarray(scores[problem.index, k]) for k, problem in enumerate(problems)]

@@ -18,14 +18,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from widemargin import _core
 from widemargin.certificate import Certificate, Certificates
 from widemargin.data import Rows
 from widemargin.data.machine import free_memory
-from widemargin.estimators.kernel_svm import SHARE, KernelSVM
-from widemargin.kernel_paths import Reached, Together, follow
+from widemargin.estimators.kernel_svm import SHARE, WORKING, IndefiniteKernelWarning, KernelSVM
+from widemargin.kernel_paths import Limits, Reached, Together, follow
 from widemargin.kernel_problem import KernelProblem
+from widemargin.kernel_training import NegativeCurvature
 from widemargin.kernels import Kernel, PointsGram
 from widemargin.kernels.gram import Source
 from widemargin.model_kernel import one_vs_rest_scores
@@ -64,8 +66,11 @@ class KernelGrid:
 
     @property
     def best_index(self) -> tuple[int, int]:
-        """The places of the best γ and C; of equal scores that of the smallest C counts, then that of the first γ."""
-        means = np.round(self.mean_scores, 12)
+        """The places of the best γ and C; of equal scores that of the smallest C counts, then that of the first γ.
+
+        Scores that are no number come last.
+        """
+        means = np.nan_to_num(np.round(self.mean_scores, 12), nan=-np.inf)
         order = sorted(np.ndindex(means.shape), key=lambda at: (-means[at], self.Cs[at[1]], at[0]))
         return order[0][0], order[0][1]
 
@@ -95,11 +100,11 @@ def kernel_grid(
     X: Any,
     y: ArrayLike,
     Cs: float | Iterable[float] = (0.1, 1.0, 10.0, 100.0),
-    gammas: float | str | Iterable[float | str] = ("scale",),
+    gammas: float | str | Iterable[float | str] | None = None,
     cv: Any = 5,
     *,
     estimator: KernelSVM | None = None,
-    scoring: str | Callable[[NDArray[Any], NDArray[Any]], float] = "accuracy",
+    scoring: str | Callable[..., float] = "accuracy",
     refit: bool = True,
     sample_weight: ArrayLike | None = None,
 ) -> KernelGrid:
@@ -115,14 +120,16 @@ def kernel_grid(
         As in ``KernelSVM.fit``.
     Cs : numbers > 0
         In any order; results come in the same.
-    gammas : numbers > 0, "scale" or "auto"
-        Those of the kernel; "scale" is that of all rows of X. For a kernel without γ leave it as it is.
+    gammas : numbers > 0, "scale" or "auto"; default=None
+        Those of the kernel; "scale" is that of all rows of X. None is the estimator's own.
     cv : int, splitter or iterable, default=5
         As in ``sklearn.model_selection.GridSearchCV``: of an int, as many stratified folds.
     estimator : KernelSVM, default=KernelSVM()
-        Kernel, degree, coef0, class_weight, tol, n_jobs and all else; it is not changed.
-    scoring : str or function of (y_true, y_pred), default="accuracy"
-        Any of scikit-learn's scorers by its name.
+        Kernel, degree, coef0, class_weight, tol, n_jobs and all else; it is not changed. Where two kernel matrices and
+        more do not fit into its `cache_size`, by default a quarter of the free memory, kernel values are computed when
+        they are needed: scores may then differ in their last digits.
+    scoring : str, scorer or function of (y_true, y_pred), default="accuracy"
+        Any of scikit-learn's scorers or its name.
     refit : bool, default=True
         Whether to train the best model on all rows.
 
@@ -137,19 +144,33 @@ def kernel_grid(
 
     """
     model = KernelSVM() if estimator is None else estimator
+    if not isinstance(model, KernelSVM):
+        raise TypeError(f"estimator is a {type(model).__name__}; kernel_grid takes a KernelSVM")
     strengths = _numbers(Cs, "Cs")
     model = KernelSVM(**{**model.get_params(), "C": 1.0})
     if callable(model.kernel) or model.kernel == "precomputed":
         raise ValueError(f"kernel={model.kernel!r} has no γ; kernel_grid takes kernels by their names")
-    names = list(gammas) if isinstance(gammas, Iterable) and not isinstance(gammas, str) else [gammas]
+    if model.solver == "nystroem":
+        raise ValueError("kernel_grid trains exact machines; search solver='nystroem' with GridSearchCV")
+    given: Any = model.gamma if gammas is None else gammas
+    names = [given] if isinstance(given, str | Real) else list(given)
     if not names:
         raise ValueError("gammas is empty; give at least one number > 0, 'scale' or 'auto'")
     found = [model.set_params(gamma=gamma)._problems(X, y, sample_weight) for gamma in names]
+    kernels = [problems[0].gram.kernel for *_, problems in found]
+    if gammas is not None and "gamma" not in kernels[0].parameters:
+        raise ValueError(f"kernel={model.kernel!r} has no γ; leave gammas away")
     rows, live, pairs, _ = found[0]
-    kernels = [problems_of[0].gram.kernel for *_, problems_of in found]
+    del found
+    weights = _weights(X, y, sample_weight)
+    if len(live) < len(weights):  # folds are those of all rows; of weight 0 are rows of cost 0
+        classes = pairs.classes
+        rows, _, pairs, _ = model._problems(X, y, None)
+        if len(classes) < len(pairs.classes):
+            missing = np.setdiff1d(pairs.classes, classes)[0]
+            raise ValueError(f"class {missing!r} has no rows of positive weight; leave its rows out")
     labels = pairs.classes[pairs.place]
-    folds = [(np.sort(train), test) for train, test in check_cv(cv, labels, classifier=True).split(rows, labels)]
-    weights = np.ones(len(live)) if sample_weight is None else np.asarray(sample_weight, dtype=float)[live]
+    folds = [(train, test) for train, test in check_cv(cv, labels, classifier=True).split(rows, labels)]
     grid = _Grid(model, rows, pairs, folds, weights, _scorer(scoring), count_threads(model.n_jobs))
     scores = np.empty((len(kernels), len(strengths), len(folds)))
     proofs: list[Any] = [None] * len(kernels)
@@ -162,7 +183,16 @@ def kernel_grid(
             line.show(done, time.perf_counter() - began, left)
     result = KernelGrid(tuple(float(k.gamma) for k in kernels), strengths, scores, tuple(proofs), None)
     worst = float(result.relative_gaps.max())
-    if worst > model.tol:
+    if grid.curvatures:
+        g, curvature = min(grid.curvatures.items())
+        warnings.warn(
+            f"the kernel is not positive semidefinite with γ = {result.gammas[g]:g}"
+            f"{' and others' if len(grid.curvatures) > 1 else ''}: {curvature}. Of such models nothing is proved; use "
+            "another kernel or other parameters",
+            IndefiniteKernelWarning,
+            stacklevel=2,
+        )
+    elif worst > model.tol:
         warnings.warn(
             f"of {scores.size} models the widest relative gap is {worst:.1e}, asked for was tol={model.tol:.1e}; scale "
             "the columns of X, or ask for a larger tol",
@@ -176,8 +206,14 @@ def kernel_grid(
     return replace(result, best_estimator=best.fit(X, y, sample_weight))
 
 
+def _weights(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Floats:
+    """The weight of every row."""
+    rows: Floats = _check_sample_weight(sample_weight, np.empty((_num_samples(X), 1)), dtype=np.float64)
+    return rows
+
+
 def _numbers(given: float | Iterable[float], name: str) -> tuple[float, ...]:
-    numbers = list(given) if isinstance(given, Iterable) else [given]
+    numbers: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     for one in numbers:
         if not isinstance(one, Real) or not 0 < float(one) < np.inf:
             raise ValueError(f"{name} has {one!r}; give finite numbers > 0")
@@ -210,38 +246,50 @@ class _Grid:
         self.costs = []
         labels, task = pairs.classes[pairs.place], model._task()
         for number, (train, _) in enumerate(folds):
-            missing = np.setdiff1d(np.arange(k), pairs.place[train])
-            if len(missing):
-                raise ValueError(
-                    f"fold {number} has no training rows of class {pairs.classes[missing[0]]!r}; use fewer folds"
-                )
             c = np.zeros(n)
-            c[train] = task.costs(labels[train], pairs.classes, weights[train])
+            np.add.at(c, train, task.costs(labels[train], pairs.classes, weights[train]))  # rows may come twice
+            empty = np.setdiff1d(np.arange(k), pairs.place[c > 0])
+            if len(empty):
+                raise ValueError(
+                    f"fold {number} has no training rows of class {pairs.classes[empty[0]]!r}; use fewer folds"
+                )
             self.costs.append(c[self.order])
-        self.sums: Any = None
+        #: Of each precision, the sums that all kernels share.
+        self.sums: dict[bool, Any] = {}
         self.lock = Lock()
         self.numbers = list(combinations(range(k), 2))
+        #: Of each kernel that is not positive semidefinite, by its number.
+        self.curvatures: dict[int, NegativeCurvature] = {}
 
     def run(self, kernels: list[Kernel], Cs: tuple[float, ...]) -> Iterator[tuple[int, Judged]]:
         """The number of each kernel and what it reached, as they come."""
-        size, n, cache = 8, len(self.order), self.model.cache_size
+        cache, tol, max_iter = self.model.cache_size, float(self.model.tol), self.model.max_iter
         memory = SHARE * free_memory() if cache is None else 1e6 * cache
-        matrices = int(memory / (size * n * n)) - 1  # beside the sums that all of them share
-        if matrices < 1:
-            for g, kernel in enumerate(kernels):
-                yield g, self._of_kernel(kernel, Cs, memory)
+        working = WORKING if cache is None else min(WORKING, 1e6 * cache / 4)
+        # Of every kernel a matrix, and of that at most a third once more for each problem's active rows.
+        matrix = 8.0 * len(self.order) ** 2
+        each = matrix * (1 + len(self.costs) / 3)
+        at_once = min(self.threads, int((memory - matrix) / each), len(kernels))
+        if at_once < 1:
+            limits = Limits(tol, max_iter, memory, working)
+            with OneBlasThread():
+                for g, kernel in enumerate(kernels):
+                    yield g, self._of_kernel(g, kernel, Cs, limits)
             return
         stop = Event()
-        at_once = min(self.threads, matrices, len(kernels))
+        limits = Limits(tol, max_iter, memory / at_once, working / at_once, stop.is_set)
         # All that computes is done by the workers; each kernel has a thread beside them that waits for its own.
-        with OneBlasThread(), ThreadPoolExecutor(self.threads) as workers, ThreadPoolExecutor(at_once) as waiting:
+        with (
+            OneBlasThread(),
+            ThreadPoolExecutor(self.threads, initializer=OneBlasThread) as workers,
+            ThreadPoolExecutor(at_once) as waiting,
+        ):
 
             def together(calls: list[Callable[[], Any]]) -> list[Any]:
                 return [each.result() for each in [workers.submit(call) for call in calls]]
 
             running = {
-                waiting.submit(self._of_kernel, kernel, Cs, memory, together, stop.is_set): g
-                for g, kernel in enumerate(kernels)
+                waiting.submit(self._of_kernel, g, kernel, Cs, limits, together): g for g, kernel in enumerate(kernels)
             }
             try:
                 for one in as_completed(running):
@@ -251,12 +299,7 @@ class _Grid:
                 waiting.shutdown(cancel_futures=True)
 
     def _of_kernel(
-        self,
-        kernel: Kernel,
-        Cs: tuple[float, ...],
-        memory: float,
-        together: Together | None = None,
-        stopped: Callable[[], bool] = lambda: False,
+        self, g: int, kernel: Kernel, Cs: tuple[float, ...], limits: Limits, together: Together | None = None
     ) -> Judged:
         """With `together`, the kernel matrix is there as a whole, and its problems are solved at the same time."""
         threads = self.threads if together is None else 1
@@ -266,14 +309,16 @@ class _Grid:
             for c in self.costs
             for i, j in self.numbers
         ]
-        if together is None:
-            source = gram.source(single=gram.single, memory=memory)
-            together = _one_after_another
-        else:
-            (source,) = together([lambda: self._shared(gram)])
+
+        def source() -> Source:
+            if together is None:
+                return gram.source(single=gram.single, memory=limits.memory)
+            return together([lambda: self._shared(gram)])[0]  # type: ignore[no-any-return]
+
         found: dict[int, Any] = {}
-        tol = float(self.model.tol)
-        for k, reached in follow(problems, Cs, source, tol=tol, threads=threads, together=together, stopped=stopped):
+        for k, reached in follow(
+            problems, Cs, source, limits, threads=threads, together=together or _one_after_another
+        ):
             count, scores, proofs = len(self.numbers), [], []
             for number, (_, test) in enumerate(self.folds):
                 here = reached[number * count : (number + 1) * count]
@@ -281,16 +326,21 @@ class _Grid:
                 each = tuple(one.certificate for one in here)
                 proofs.append(each[0] if count == 1 else Certificates(self.pairs.names, each))
             found[k] = scores, tuple(proofs)
-        return [found[k] for k in range(len(Cs)) if k in found]
+            for one in reached:
+                if one.curvature is not None:
+                    rows = self.order[one.curvature.rows]
+                    self.curvatures.setdefault(g, replace(one.curvature, rows=rows))
+        return [found[k] for k in range(len(Cs))]
 
     def _shared(self, gram: PointsGram) -> Source:
         """The kernel matrix, made of the sums that all kernels share."""
-        kind = _core.KernelSums32 if gram.single else _core.KernelSums64
         with self.lock:
-            if not isinstance(self.sums, kind):
-                self.sums = kind.of(gram.kernel.function, gram.rows.core, gram.shift, gram.sparse, self.threads)
-            sums = self.sums
-        return sums.source(gram.kernel.function, gram.threads)
+            if gram.single not in self.sums:
+                kind = _core.KernelSums32 if gram.single else _core.KernelSums64
+                self.sums[gram.single] = kind.of(
+                    gram.kernel.function, gram.rows.core, gram.shift, gram.sparse, self.threads
+                )
+        return self.sums[gram.single].source(gram.kernel.function, gram.threads)  # type: ignore[no-any-return]
 
     def _score(self, reached: list[Reached], test: NDArray[np.intp]) -> float:
         at = np.empty(len(self.order), dtype=np.intp)
@@ -341,9 +391,9 @@ class _Known(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
 
 def _scorer(scoring: str | Callable[[Any, Any], float]) -> Callable[[Any, Any], float]:
     """A function of what is known of a model and the labels."""
-    if callable(scoring):
-        return lambda known, y: scoring(y, known.chosen)
     if scoring == "accuracy":
         return lambda known, y: float(np.mean(known.chosen == y))
+    if callable(scoring) and not hasattr(scoring, "_score_func"):  # no scorer of scikit-learn
+        return lambda known, y: scoring(y, known.chosen)
     named = get_scorer(scoring)
     return lambda known, y: named(known, np.zeros((len(y), 1)), y)

@@ -93,7 +93,7 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         `certificate_` says how far that is from the exact optimum. It keeps n_samples × n_components numbers of 4
         bytes (8 if tol < 1e-5). C must be finite.
     max_iter : int or None, default=None
-        The most rounds, each of which solves for a block of up to 2,048 rows; None for as many as it takes.
+        The most rounds, each of which solves for a block of up to 8,192 rows; None for as many as it takes.
     cache_size : float or None, default=None
         Megabytes of kernel values that "smo" may keep; None for a quarter of the free memory. It changes the time and,
         below 4,000, perhaps the last digits. Kernel values that are quicker to compute than to read from memory are not

@@ -6,6 +6,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
+#include <set>
+
 #include "../solvers/kernel_smo/kernel_smo.hpp"
 #include "gram.hpp"
 #include "row_source.hpp"
@@ -138,7 +140,7 @@ class Solver {
         : borrowed(nb::make_tuple(source, y, c, alpha, e)), n(of_one_length(y, c, alpha, e)),
           smo(*nb::cast<Source<T>&>(source).rows, checked(segments, nb::cast<Source<T>&>(source).rows->size(), n), y.data(), c.data(),
               alpha.data(), e.data(), n, options(largest, threads)),
-          whole(nb::cast<Source<T>&>(source).rows->whole()) {}
+          whole(nb::cast<Source<T>&>(source).rows->whole()), most(std::max(largest, whole ? n : 0)) {}
 
     // e = y − K(αy), for an α that was given.
     void compute_gradient() {
@@ -166,6 +168,8 @@ class Solver {
         need(came.size(), static_cast<Index>(rows.size()), "the rounds in which rows came");
         for (const Index i : rows)
             if (i < 0 || i >= n) throw std::out_of_range("a row of the working set does not exist");
+        if (static_cast<Index>(rows.size()) > most || size > most || std::set<Index>(rows.begin(), rows.end()).size() < rows.size())
+            throw std::invalid_argument("a working set is too large, or has a row twice");
         for (const std::int32_t i : active)
             if (i < 0 || i >= static_cast<Index>(rows.size())) throw std::out_of_range("an active row is not in the working set");
         smo.go_on(std::move(rows), std::move(came), size, std::move(active));
@@ -179,7 +183,8 @@ class Solver {
     nb::tuple borrowed;
     Index n, rounds_taken = 0;
     KernelSmo<T> smo;
-    bool whole;
+    bool whole;  // whether the kernel matrix is there
+    Index most;  // rows of a working set
     KernelSmoStatus seen;
 
     void advance(Index rounds, double tol) { rounds_taken += smo.run(rounds, tol, seen); }

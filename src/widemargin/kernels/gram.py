@@ -198,7 +198,10 @@ class PointsGram(Gram):
     @cached_property
     def single(self) -> bool:
         """Whether float32 is precise enough: distances are differences of squared norms, which cancel."""
-        if not 1 / LARGEST_SINGLE < self.largest < LARGEST_SINGLE:
+        # What float32 must hold: squared lengths and the like, γ, and k(x, x).
+        norms = self._norms if self.kernel.name in (*OF_DISTANCES, "additive_chi2") else self.rows.square_norms
+        held = [self.largest, *((float(norms.max()),) if norms.any() else ()), *self.kernel.parameters.values()]
+        if not all(1 / LARGEST_SINGLE < abs(one) < LARGEST_SINGLE for one in held if one != 0):
             return False
         exponent = 0.0
         if self.kernel.name in OF_DISTANCES:

@@ -98,7 +98,8 @@ struct HarmonicMean {
 template <class T>
 struct Scratch {
     Buffer<T> sums = Buffer<T>(static_cast<std::size_t>(kGroup * kChunk));  // of a group with a chunk, a row of them after another
-    Buffer<T> scattered;  // a group of sparse rows written out, its rows side by side; 0 between two uses
+    Buffer<T> scattered;  // a group of sparse rows written out in the columns it has, its rows side by side
+    std::vector<std::int32_t> slot;  // of each column in it; the others, and all between two uses, have slot 0, of zeros
     Buffer<T> packed;     // panels of dense rows
 };
 
@@ -153,7 +154,7 @@ class Points {
     template <class Combine>
     void measure() {
         self.resize(static_cast<std::size_t>(n));
-        Scratch<T> scratch;
+        thread_local Scratch<T> scratch;
         std::array<Index, kGroup> index;
         for (Index begin = 0; begin < n; begin += kGroup) {
             const Index count = std::min(kGroup, n - begin);
@@ -198,10 +199,6 @@ class Points {
 
     // Multiplications that a kernel value takes.
     double effort() const { return sparse ? static_cast<double>(columns.size()) / static_cast<double>(std::max<Index>(n, 1)) : static_cast<double>(d); }
-
-    std::size_t bytes() const {
-        return sizeof(T) * (values.size() + self.size()) + sizeof(Index) * starts.size() + 4 * columns.size();
-    }
 };
 
 // Some rows of A in groups of kGroup, laid out to meet other rows.
@@ -226,14 +223,21 @@ class Groups {
     // kRowsInTile rows of a group: their elements of one column lie side by side.
     const T* tile(Index group, Index r) const { return tiles.data() + (group * kGroup + r) * A.d; }
 
-    // Writes a group of sparse rows out, element j of row r at j·kGroup + r, and wipes it out again.
+    // Writes a group of sparse rows out, an element of column j and row r at slot[j]·kGroup + r, and forgets it again.
     void enter(Index group, Scratch<T>& scratch) const {
         if (!A.sparse) return;
-        scratch.scattered.resize(static_cast<std::size_t>(A.d * kGroup), T(0));
-        each(group, [&](std::size_t at, T value) { scratch.scattered[at] = value; });
+        if (static_cast<Index>(scratch.slot.size()) < A.d) scratch.slot.resize(static_cast<std::size_t>(A.d), 0);
+        std::int32_t last = 0;
+        each(group, [&](Index, std::size_t j, T) {
+            if (!scratch.slot[j]) scratch.slot[j] = ++last;
+        });
+        scratch.scattered.assign(static_cast<std::size_t>((last + 1) * kGroup), T(0));
+        each(group, [&](Index r, std::size_t j, T value) {
+            scratch.scattered[static_cast<std::size_t>(scratch.slot[j] * kGroup + r)] = value;
+        });
     }
     void leave(Index group, Scratch<T>& scratch) const {
-        if (A.sparse) each(group, [&](std::size_t at, T) { scratch.scattered[at] = 0; });
+        if (A.sparse) each(group, [&](Index, std::size_t j, T) { scratch.slot[j] = 0; });
     }
 
    private:
@@ -247,7 +251,7 @@ class Groups {
         for (Index r = 0; r < rows(group); ++r) {
             const auto row = static_cast<std::size_t>(index[group * kGroup + r]);
             for (auto k = static_cast<std::size_t>(A.starts[row]); k < static_cast<std::size_t>(A.starts[row + 1]); ++k)
-                work(static_cast<std::size_t>(A.columns[k] * kGroup + r), A.values[k]);
+                work(r, static_cast<std::size_t>(A.columns[k]), A.values[k]);
         }
     }
 };
@@ -256,13 +260,11 @@ class Groups {
 template <class T, Index size = 1>
 [[gnu::always_inline]] inline void transpose(Vector<T>* v) {
     if constexpr (constexpr Index lanes = kLanes<T>; size < lanes) {
-        using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
         [&]<Index... l>(std::integer_sequence<Index, l...>) {
-            constexpr Vector<Whole> first = {static_cast<Whole>(l & size ? lanes + l - size : l)...};
-            constexpr Vector<Whole> second = {static_cast<Whole>(l & size ? lanes + l : l + size)...};
             const auto swap = [&](Index r) {
                 const Vector<T> a = v[r], b = v[r + size];
-                v[r] = __builtin_shuffle(a, b, first), v[r + size] = __builtin_shuffle(a, b, second);
+                v[r] = __builtin_shufflevector(a, b, (l & size ? lanes + l - size : l)...);
+                v[r + size] = __builtin_shufflevector(a, b, (l & size ? lanes + l : l + size)...);
             };
             ((l & size ? void() : swap(l)), ...);
         }(std::make_integer_sequence<Index, lanes>{});
@@ -360,7 +362,7 @@ void sums_of_group(const Groups<T>& groups, Index group, const Stretch<T>& stret
     if (B.sparse) {
         constexpr Index vectors = kGroup / kLanes<T>, lanes = kLanes<T>;
         const Index* const starts = B.starts.data();
-        const std::int32_t* const columns = B.columns.data();
+        const std::int32_t *const columns = B.columns.data(), *const slot = scratch.slot.data();
         const T *const values = B.values.data(), *const written = scratch.scattered.data();
         Vector<T> block[vectors][lanes];  // of the last `lanes` rows of B, each with the whole group
         for (Index c = begin; c < end; c += lanes) {
@@ -369,7 +371,7 @@ void sums_of_group(const Groups<T>& groups, Index group, const Stretch<T>& stret
                 Vector<T> sum[vectors] = {};
                 const Index last = starts[c + l + 1];
                 for (Index k = starts[c + l]; k < last; ++k) {
-                    const auto* const a = reinterpret_cast<const Vector<T>*>(written + columns[k] * kGroup);
+                    const auto* const a = reinterpret_cast<const Vector<T>*>(written + slot[columns[k]] * kGroup);
                     const Vector<T> x = values[k] - Vector<T>{};
                     for (Index v = 0; v < vectors; ++v) sum[v] = Combine::add(sum[v], x, a[v]);
                 }

@@ -23,6 +23,8 @@ WORK = 2e8
 #: The same for hard margins, for which SMO may take millions of steps where a margin is narrow or there is none.
 HARD_MOST_FREE = 2048
 HARD_WORK = 2e10
+#: Multiplications that a step takes at least: as long as what Python does for it.
+LEAST_WORK = 1e5
 #: Added to the diagonal of K_FF, as a share of its mean, which makes that of equal or dependent rows regular.
 RIDGE = 1e-13
 #: KKT violations below this, beside the largest summand of a score, are rounding.
@@ -64,7 +66,7 @@ def refine(problem: KernelProblem, alpha: Floats, scores: Floats) -> Floats | No
             known += len(new)
         K = columns[:, place[rows]]
         change, b = _newton(K[rows], e[rows])
-        work += len(rows) ** 3 + problem.n * len(rows)
+        work += max(len(rows) ** 3 + problem.n * len(rows), LEAST_WORK)
         rise = y[rows] * change
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             room = np.where(rise > 0, (c[rows] - alpha[rows]) / rise, np.where(rise < 0, -alpha[rows] / rise, np.inf))

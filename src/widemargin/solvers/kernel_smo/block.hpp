@@ -28,7 +28,7 @@ namespace widemargin {
 inline constexpr Index kFewest = 64;     // rows; a smaller block is solved before it is copied
 inline constexpr std::size_t kPath = 16;     // rows of a conjugate direction; with 8 or 64 the steps are as many within 5 %
 inline constexpr double kIndependent = 1e-3;  // share of a pair's curvature that is left of it; less is rounding, beside the last direction
-inline constexpr Index kShrinkings = 2;  // looks for inactive rows in as many steps as there are rows: a copy costs as much as some
+inline constexpr Index kShrinkings = 2;  // how often, in as many steps as there are rows, inactive rows are looked for: copies of the rest take time
 
 // The pair of rows whose η is smallest beside k(i, i) + k(j, j): below 0, the kernel is not positive semidefinite.
 struct Curvature {
@@ -70,7 +70,7 @@ class Block {
         k = &matrix, q = matrix.width, width = matrix.stride;
         const auto size = static_cast<std::size_t>(width);
         for (auto* one : {&alpha, &c, &y}) one->assign(size, 0.0);
-        e.assign(size, T(0)), own.assign(size, T(0)), along.assign(size, T(0));
+        e.assign(size, T(0)), own.assign(size, T(0)), k_path.assign(size, T(0));
         bound.assign(size, nowhere);
     }
 
@@ -123,7 +123,7 @@ class Block {
             if ((bound[at] >= 0 && e[at] >= lowest) || (bound[at] <= 0 && e[at] <= highest)) now.push_back(static_cast<std::int32_t>(i));
         }
         const auto count = now.size();
-        if (static_cast<Index>(count) < kFewest || 4 * static_cast<Index>(count) > 3 * q) return false;
+        if (static_cast<Index>(count) < kFewest || 2 * static_cast<Index>(count) > q) return false;
         const bool as_before = 4 * count > 3 * active.size() && std::includes(active.begin(), active.end(), now.begin(), now.end());
         if (!as_before) activate(std::move(now));
         return true;
@@ -175,10 +175,10 @@ class Block {
             const Index j = partner(i);
             if (j < 0) break;
             const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
-            const T size = std::abs(own[a]) + std::abs(own[b]) + std::numeric_limits<T>::min(), bend = own[a] + own[b] - 2 * row(i)[j];
-            if (const auto share = static_cast<double>(bend / size); share < worst.share) worst = {i, j, share};
-            if (conjugate && bend > least * size && conjugate_step(i, j, static_cast<double>(bend))) continue;
-            const double wanted = (static_cast<double>(e[a]) - static_cast<double>(e[b])) / static_cast<double>(std::max(bend, least * size));
+            const T size = std::abs(own[a]) + std::abs(own[b]) + std::numeric_limits<T>::min(), curvature = own[a] + own[b] - 2 * row(i)[j];
+            if (const auto share = static_cast<double>(curvature / size); share < worst.share) worst = {i, j, share};
+            if (conjugate && curvature > least * size && conjugate_step(i, j, static_cast<double>(curvature))) continue;
+            const double wanted = (static_cast<double>(e[a]) - static_cast<double>(e[b])) / static_cast<double>(std::max(curvature, least * size));
             const double up = y[a] > 0 ? c[a] - alpha[a] : alpha[a];
             const double down = y[b] > 0 ? alpha[b] : c[b] - alpha[b];
             const double step = std::min({wanted, up, down});
@@ -186,7 +186,7 @@ class Block {
             alpha[b] = step < down ? alpha[b] - y[b] * step : (y[b] > 0 ? 0.0 : c[b]);
             bounds(i), bounds(j);
             path.clear();
-            if (step == wanted && bend > least * size) path = {{i, 1.0}, {j, -1.0}}, bend_of_path = static_cast<double>(bend);
+            if (step == wanted && curvature > least * size) path = {{i, 1.0}, {j, -1.0}}, path_curvature = static_cast<double>(curvature);
             change(row(i), row(j), step);
         }
         return steps;
@@ -198,16 +198,16 @@ class Block {
         double value;
     };
     std::vector<Entry> path, longer;
-    double bend_of_path = 0;
-    Buffer<T> along;
+    double path_curvature = 0;
+    Buffer<T> k_path;
 
     // A step along d − βp for the pair's direction d, with β such that K takes it to 0 with p: the gain of the last step is
     // not lost again. Not taken where there is no p, or where the step would end at a bound; p then begins anew.
-    bool conjugate_step(Index i, Index j, double bend) {
+    bool conjugate_step(Index i, Index j, double curvature) {
         if (path.empty() || path.size() + 2 > kPath) return false;
-        const double with_path = static_cast<double>(along[static_cast<std::size_t>(i)]) - static_cast<double>(along[static_cast<std::size_t>(j)]);
-        const double beta = with_path / bend_of_path, own_bend = bend - beta * with_path;
-        if (!(own_bend > kIndependent * bend)) return false;
+        const double with_path = static_cast<double>(k_path[static_cast<std::size_t>(i)]) - static_cast<double>(k_path[static_cast<std::size_t>(j)]);
+        const double beta = with_path / path_curvature, own_curvature = curvature - beta * with_path;
+        if (!(own_curvature > kIndependent * curvature)) return false;
         longer.clear();
         double of_i = 1, of_j = -1, slope = 0;
         for (const Entry& one : path) {
@@ -218,7 +218,7 @@ class Block {
         }
         longer.push_back({i, of_i}), longer.push_back({j, of_j});
         for (const Entry& one : longer) slope += one.value * static_cast<double>(e[static_cast<std::size_t>(one.row)]);
-        const double step = slope / own_bend;
+        const double step = slope / own_curvature;
         if (!(step > 0)) return false;
         for (const Entry& one : longer) {
             const auto at = static_cast<std::size_t>(one.row);
@@ -229,7 +229,7 @@ class Block {
             alpha[static_cast<std::size_t>(one.row)] += step * one.value * y[static_cast<std::size_t>(one.row)];
             bounds(one.row);
         }
-        path.swap(longer), bend_of_path = own_bend;
+        path.swap(longer), path_curvature = own_curvature;
         change(row(i), row(j), step, beta);
         return true;
     }
@@ -254,7 +254,7 @@ class Block {
         const T by = static_cast<T>(step), less = static_cast<T>(beta);
         for (Index k = 0; k < width; k += lanes) {
             Values& value = *reinterpret_cast<Values*>(e.data() + k);
-            Values& product = *reinterpret_cast<Values*>(along.data() + k);
+            Values& product = *reinterpret_cast<Values*>(k_path.data() + k);
             const Values moved = at(ki + k) - at(kj + k) - less * product;
             const Values now = value - by * moved, side = at(bound.data() + k);
             product = moved, value = now;
@@ -280,9 +280,9 @@ class Block {
         Places place{}, here = first();
         for (Index k = 0; k < width; k += lanes) {
             const Values apart = (highest - at(e.data() + k)) * inverse, others = at(own.data() + k);
-            const Values bend = own_i + others - 2 * at(ki + k);
+            const Values curvature = own_i + others - 2 * at(ki + k);
             const Values floor = least * (kernels::absolute(others) + std::abs(own_i) + std::numeric_limits<T>::min());
-            const Values over = bend > floor ? bend : floor, gain = apart * apart;
+            const Values over = curvature > floor ? curvature : floor, gain = apart * apart;
             const auto larger = (at(bound.data() + k) <= 0) & (apart > 0) & (gain * beside > most * over);
             most = larger ? gain : most;
             beside = larger ? over : beside;
