@@ -31,7 +31,7 @@ import pytest
 sys.exit(pytest.main(["-o", "addopts=", "-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
 END
 what="tests/test_rows.py tests/test_losses.py tests/test_solvers.py tests/test_halves.py tests/test_free_rows.py tests/test_step_back.py tests/test_side_by_side.py tests/test_pairs.py tests/test_online.py
-  tests/test_hildreth.py tests/test_paths.py tests/test_threads.py tests/test_svmlight.py tests/test_store.py tests/test_kernels.py"
+  tests/test_hildreth.py tests/test_paths.py tests/test_threads.py tests/test_svmlight.py tests/test_store.py tests/test_kernels.py tests/test_kernel_training.py tests/test_kernel_grids.py"
 WIDEMARGIN_CPU_LEVEL=1 ASAN_OPTIONS=detect_leaks=0 \
   LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" \
   "$python" "$build/run.py" $([ -n "$seconds" ] && echo fuzz "$seconds" || echo $what)

@@ -1,6 +1,8 @@
 """Every γ and C by cross-validation, beside scikit-learn's search."""
 
-import threading
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
 from sklearn.svm import SVC
 
 from widemargin import KernelSVM, kernel_grid, kernel_paths
+from widemargin.estimators.kernel_svm import IndefiniteKernelWarning
+
+ROOT = Path(__file__).parents[1]
 
 CS, GAMMAS = (0.1, 1.0, 30.0), (0.05, 0.5, 5.0)
 
@@ -90,26 +95,67 @@ def test_threads_and_memory_change_nothing(jobs):
     assert np.abs(little.scores - one.scores).max() < 1.5 / 50  # one row of a fold
 
 
-def test_a_large_cost_is_proved():
-    """GridSearchCV: the same scores where the rounding of float32 rows is more than the gap that solvers claim."""
+def test_a_large_cost_is_proved(monkeypatch):
+    """A fit to 1e-8: the same scores, though float32 rows round to more than the gap; no fit is begun anew for that."""
     X, y = moons(300, seed=4)
-    found = kernel_grid(X, y, [1e3, 3e4], [20.0, 100.0], cv=3, refit=False)
     exact = kernel_grid(X, y, [1e3, 3e4], [20.0, 100.0], cv=3, estimator=KernelSVM(tol=1e-8), refit=False)
+    monkeypatch.setattr(kernel_paths, "_alone", None)
+    found = kernel_grid(X, y, [1e3, 3e4], [20.0, 100.0], cv=3, refit=False)
     assert found.relative_gaps.max() <= 1e-3
     assert np.abs(found.scores - exact.scores).max() <= 0.02
 
 
-def test_an_interrupt_ends_it(monkeypatch):
-    """Ctrl-C in the first judgement: KeyboardInterrupt, and every thread of the search has ended."""
-    before = threading.active_count()
+@pytest.mark.parametrize("cache_size", [None, 0.1])
+def test_ctrl_c_ends_it(cache_size):
+    """SIGINT in the main thread while solvers are at work: KeyboardInterrupt, and no thread of the search is left."""
+    code = (
+        "import os, signal, sys, threading\n"
+        "sys.path.insert(0, 'tests')\n"
+        "from test_kernel_grids import moons\n"
+        "from widemargin import KernelSVM, kernel_grid, kernel_paths\n"
+        "advance, before = kernel_paths._Path.advance, threading.active_count()\n"
+        "def begun(self, limits):\n"
+        "    if self.C > 1: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return advance(self, limits)\n"
+        "kernel_paths._Path.advance = begun\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "try:\n"
+        f"    kernel_grid(*moons(400), [1, 1e9], [100.0], estimator=KernelSVM(tol=1e-12, cache_size={cache_size}))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', threading.active_count() - before)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+    assert run.stdout == "interrupted 0\n"
 
-    def interrupted(*_):
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernel_paths, "certify", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        kernel_grid(*moons(100), CS, GAMMAS, cv=3)
-    assert threading.active_count() == before
+def test_a_kernel_that_is_not_semidefinite():
+    """KernelSVM on the training rows: nothing is proved, and the search says why."""
+    X, y = moons(120)
+    with pytest.warns(IndefiniteKernelWarning, match="not positive semidefinite with γ = 2"):
+        found = kernel_grid(X, y, [1.0], [2.0], cv=3, estimator=KernelSVM(kernel="sigmoid"), refit=False)
+    assert (found.relative_gaps == np.inf).all()
+
+
+def test_weights_of_0_and_rows_that_come_twice():
+    """KernelSVM with weights on the rows of each split as given: the same dual values, and scores of all its rows."""
+    X, y = moons(80)
+    rng = np.random.default_rng(0)
+    weights = np.where(np.arange(80) % 5 > 0, rng.uniform(0.5, 2, 80), 0.0)
+    cv = [(rng.integers(0, 80, 60), rng.permutation(80)[:30]) for _ in range(3)]
+    model = KernelSVM(tol=1e-8)
+    found = kernel_grid(X, y, [3.0], [0.5], cv=cv, estimator=model, sample_weight=weights, refit=False)
+    for fold, (train, test) in enumerate(cv):
+        alone = KernelSVM(3.0, gamma=0.5, tol=1e-8).fit(X[train], y[train], weights[train])
+        assert found.certificates[0][0][fold].dual == pytest.approx(alone.certificate_.dual, rel=3e-8)
+        assert found.scores[0, 0, fold] == alone.score(X[test], y[test])
+
+
+def test_numbers_beyond_float32():
+    """One row of 1e20 among others, whose square is none in float32: every gap is proved."""
+    X, y = moons(60)
+    X[7] = 1e20
+    X = np.column_stack([X, np.zeros((60, 4))])  # rows that are taken as sparse ones are not moved by their mean
+    assert kernel_grid(sp.csr_array(X), y, [1.0, 10.0], [0.5], cv=3, refit=False).relative_gaps.max() <= 1e-3
 
 
 def test_the_best_model_is_trained_on_all_rows():
@@ -137,6 +183,8 @@ def test_the_best_model_is_trained_on_all_rows():
         ({"gammas": [0.0]}, "gamma=0.0"),
         ({"gammas": []}, "gammas is empty"),
         ({"estimator": KernelSVM(kernel="precomputed")}, "takes kernels by their names"),
+        ({"estimator": KernelSVM(kernel="linear")}, "has no γ; leave gammas away"),
+        ({"estimator": KernelSVM(solver="nystroem")}, "trains exact machines"),
         ({"cv": [(np.arange(0, 100, 2), np.arange(1, 100, 2))]}, "fold 0 has no training rows of class"),
     ],
 )

@@ -255,14 +255,14 @@ def pairs(gram):
     return problems
 
 
-@pytest.mark.parametrize(("n", "memory"), [(300, 1e9), (300, 0), (4500, 0)])
-def test_a_problem_of_some_rows_is_the_problem_of_these_rows_alone(n, memory):
-    """Three pairs of classes on one kernel matrix: the same optimum as each pair on a matrix of its own."""
+@pytest.mark.parametrize(("n", "working_memory"), [(300, 1e9), (300, 3e5), (4500, 5e7)])
+def test_a_problem_of_some_rows_is_the_problem_of_these_rows_alone(n, working_memory):
+    """Three pairs of classes, on one kernel matrix or, where it does not fit, its rows: the optimum of each alone."""
     X, _ = moons(n)
     X = X[np.argsort(X[:, 0] + 0.3 * np.random.default_rng(0).standard_normal(n))]
     gram = make_kernel_problem(Kernel("laplacian", gamma=0.7), X, np.ones(n)).gram
     problems, tol = pairs(gram), 1e-8
-    together = fit(problems, tol=tol, memory=memory)
+    together = fit(problems, tol=tol, working_memory=working_memory)
     assert len(together) == 3
     for problem, found in zip(problems, together, strict=True):
         index = problem.index
@@ -282,17 +282,24 @@ def test_a_problem_of_some_rows_is_the_problem_of_these_rows_alone(n, memory):
 def test_pairs_together_do_not_depend_on_threads(threads):
     """One thread: the same bits, whether the whole matrix is shared or rows are computed."""
     X, _ = moons(300)
-    for memory in (1e9, 0):
+    for working_memory in (1e9, 3e5):
         found = []
         for some in (1, threads):
             gram = make_kernel_problem(Kernel("rbf"), X, np.ones(300), 1.0, some).gram
-            found.append(bits(fit(pairs(gram), threads=some, memory=memory)))
+            found.append(bits(fit(pairs(gram), threads=some, working_memory=working_memory)))
         assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(
     ("n", "largest", "options"),
-    [(300, 8192, {}), (1500, 128, {}), (5000, 8192, {}), (300, 64, {"memory": 0}), (900, 8192, {"pairs": True})],
+    [
+        (300, 8192, {}),
+        (1500, 128, {}),
+        (5000, 8192, {}),
+        (300, 64, {"memory": 0}),
+        (900, 8192, {"pairs": True}),
+        (900, 8192, {"pairs": True, "working_memory": 1e6}),
+    ],
 )
 def test_going_on_from_a_kept_state(n, largest, options, monkeypatch):
     """The undisturbed run: the same bits from every state that it keeps."""
@@ -308,6 +315,24 @@ def test_going_on_from_a_kept_state(n, largest, options, monkeypatch):
     undisturbed = bits(fit(problems, keep=lambda state: states.append(state()), **options))
     assert len(states) >= 2
     for state in states[:: max(1, len(states) // 6)]:
+        assert bits(fit(problems, resumed=state, **options)) == undisturbed
+
+
+@pytest.mark.parametrize(("gamma", "C", "noise"), [(1.0, 1e3, 0.1), (30.0, 10.0, 0.4)])
+def test_going_on_in_float64(gamma, C, noise, monkeypatch):
+    """The undisturbed run: the same bits from every state, also from those kept where rows in float32 no longer do."""
+    monkeypatch.setattr(kernel_training, "PATIENCE", 1)
+    monkeypatch.setattr(kernel_training, "ROUNDS", 1)
+    X, y = moons(900, noise=noise)
+    problems, states = pairs(make_kernel_problem(Kernel("rbf", gamma=gamma), X, y).gram), []
+    problems = [KernelProblem.of(one.gram, one.segments, one.y, C * one.c) for one in problems]
+    options = {"tol": 1e-11, "refined": False, "working_memory": 2e6, "max_iter": 60}
+    undisturbed = bits(fit(problems, keep=lambda state: states.append(state()), **options))
+    precise = [state["single"] for state in states]
+    assert True in precise
+    assert False in precise
+    at = precise.index(False)
+    for state in states[at - 1 : at + 2]:
         assert bits(fit(problems, resumed=state, **options)) == undisturbed
 
 
