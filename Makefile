@@ -9,7 +9,7 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test bench lint sanitize fuzz browser clean
+.PHONY: demo test bench lint sanitize fuzz browser clean FORCE
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -54,8 +54,13 @@ fuzz: .venv/test
 clean:
 	rm -rf .venv build demo
 
+# Built anew when other levels are asked for than the last time.
+build/levels: FORCE
+	@mkdir -p build; echo '$(LEVELS)' | cmp -s - $@ || echo '$(LEVELS)' >$@
+FORCE:
+
 # The package is installed in place: Python files act at once, a changed kernel is built anew.
-.venv/built: $(SOURCES)
+.venv/built: $(SOURCES) build/levels
 	$(PYTHON) -m venv .venv
 	$(PIP) --upgrade 'pip>=25.1'
 	$(PIP) --group build

@@ -6,7 +6,8 @@ python benchmarks/kernel_race.py --data DIR --only 'a9a;covtype 10,000'
 Each trainer climbs a ladder of its own tolerances. Every answer, ours too, is judged by the same certificate: the gap
 of its α, made feasible, in float64; of several pairs of classes the worst. The seconds to 1e-3 are those of the
 quickest rung that gets there, ∞ where none does within a patience of 60 s (--patience). Only training is timed, on
-dense or sparse rows as the set has them, all cores for those who can use them. Short runs have several turns.
+dense or sparse rows as the set has them, all cores for those who can use them. Short runs have several turns. Every
+trainer has a process of its own, which is ended where a single run takes four times the patience and a minute.
 
 Beside it stands a floor: the kernel rows of our solution's support vectors computed once, in float32, by NumPy's matrix
 products in blocks of 512, dense if more than a tenth of the numbers are not 0, else by scipy's sparse products.
@@ -23,6 +24,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import combinations
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -266,12 +268,11 @@ def from_files(folder: Path) -> dict[str, Task]:
     return sets
 
 
-def climb(fits: Iterator[Callable[[], Answer]], judge: Judge) -> tuple[dict[float, float], dict[float, Answer]]:
-    """Seconds to each goal by the quickest rung that reached it, and its answer."""
-    best: dict[float, tuple[float, Callable[[], Answer]]] = {}
-    answers: dict[float, Answer] = {}
-    used = 0.0
-    for fit in fits:
+def climb(trainer: str, task: Task, patience: float, out: Any) -> None:
+    """Sends, after every rung, seconds to each goal by the quickest rung that reached it, and the support vectors."""
+    warnings.simplefilter("ignore")
+    judge, best, support, used = Judge(task), {}, {}, 0.0
+    for fit in TRAINERS[trainer](task):
         begin = time.perf_counter()
         answer = fit()
         took = time.perf_counter() - begin
@@ -279,36 +280,57 @@ def climb(fits: Iterator[Callable[[], Answer]], judge: Judge) -> tuple[dict[floa
         gap = judge.gap(answer)
         for goal in GOALS:
             if gap <= goal and took < best.get(goal, (math.inf, fit))[0]:
-                best[goal], answers[goal] = (took, fit), answer
-        if used > PATIENCE or gap <= GOALS[-1]:
+                best[goal], support[goal] = (took, fit), answer[0]
+        out.send(({goal: best.get(goal, (math.inf,))[0] for goal in GOALS}, support))
+        if used > patience or gap <= GOALS[-1]:
             break
-    seconds = dict.fromkeys(GOALS, math.inf)
     known: dict[int, float] = {}
-    for goal, (took, fit) in best.items():
+    for took, fit in best.values():
         if id(fit) not in known:
             known[id(fit)] = took
             for _ in range(TURNS - 1 if took < SHORT else 0):
                 begin = time.perf_counter()
                 fit()
                 known[id(fit)] = min(known[id(fit)], time.perf_counter() - begin)
-        seconds[goal] = known[id(fit)]
-    return seconds, answers
+    out.send(({goal: known[id(best[goal][1])] if goal in best else math.inf for goal in GOALS}, support))
+    out.send(None)
+
+
+def watched(trainer: str, task: Task) -> tuple[dict[float, float], dict[float, np.ndarray]]:
+    """The climb in a process of its own, which is ended where a rung takes many times the patience."""
+    context = get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=climb, args=(trainer, task, PATIENCE, there), daemon=True)
+    process.start()
+    there.close()
+    found: tuple[dict[float, float], dict[float, np.ndarray]] = dict.fromkeys(GOALS, math.inf), {}
+    try:
+        while here.poll(4 * PATIENCE + 60):
+            now = here.recv()
+            if now is None:
+                break
+            found = now
+        else:
+            process.kill()
+    except EOFError:
+        print(f"  {trainer} ended with an error")
+    process.join()
+    return found
 
 
 def race(name: str, task: Task, wanted: set[str]) -> dict[str, Any]:
     """All trainers on one problem; prints its lines."""
-    judge = Judge(task)
     n, d = task.X.shape
     print(f"\n{name}  {n:,} × {d:,}  {task.kernel}, C = {task.C:g}")
     results, least = {}, math.nan
-    for trainer, ladder in TRAINERS.items():
+    for trainer in TRAINERS:
         if wanted and trainer not in wanted:
             continue
-        seconds, answers = climb(ladder(task), judge)
+        seconds, supports = watched(trainer, task)
         results[trainer] = seconds
         note = ""
-        if trainer == "widemargin" and 1e-3 in answers:
-            support = answers[1e-3][0]
+        if trainer == "widemargin" and 1e-3 in supports:
+            support = supports[1e-3]
             least = min(floor(task, support) for _ in range(3))
             note = f"   {len(support):,} support vectors, floor {least:.3f}"
         print(f"  {trainer:<24}" + "".join(f"{seconds[goal]:>10.3f}" for goal in GOALS) + note, flush=True)

@@ -232,7 +232,10 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         resumed, interrupted = resumed or None, False
         starts = None if resumed is not None else self._starts(pairs, problems, classes, live)
         before: list[training.Fit] = []
-        max_iter = self.max_iter
+        max_iter, earlier = (
+            self.max_iter,
+            int(resumed.get("earlier", 0)) if resumed else 0,
+        )  # iterations of linear solvers
         with ProgressLine("training", self.tol, verbose=int(self.verbose), began=time.perf_counter()) as line:
             try:
                 if self.solver == "nystroem":
@@ -242,8 +245,9 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                     before = self._linear_fits(gram, problems, starts, line.show, keep)
                     starts = [fit.alpha for fit in before] or starts
                     interrupted = any(fit.interrupted for fit in before)
-                    if before and max_iter is not None:
-                        max_iter = max(max_iter - max(fit.iterations for fit in before), 0)
+                    earlier = max((fit.iterations for fit in before), default=0)
+                if max_iter is not None:
+                    max_iter = max(max_iter - earlier, 0)
                 fits = kernel_training.fit(
                     problems,
                     tol=float(self.tol),
@@ -257,12 +261,15 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
                     judge_starts=starts is not None and (bool(before) or self.tol < kernel_training.ROUGH),
                     watch=line.show,
                     resumed=resumed,
-                    keep=keep,
+                    keep=None if keep is None else lambda state: keep(lambda: {**(state() or {}), "earlier": earlier}),
                 )
             except InseparableError as error:
                 raise self._named(error, pairs, live) from None
-        for fit, earlier in zip(fits, before, strict=False):
-            fit.follow(earlier)
+        for number, fit in enumerate(fits):
+            if before:
+                fit.follow(before[number])
+            else:
+                fit.iterations += earlier
         self._keep(fits, pairs, gram, X, live)
         return self
 

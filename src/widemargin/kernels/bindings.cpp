@@ -224,8 +224,7 @@ void bind_precision(nb::module_& m, const char* source, const char* shared, cons
     nb::class_<Source<T>>(m, source)
         .def_static("computed", &Source<T>::computed, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "bytes"_a)
         .def_static("whole", &Source<T>::whole, "function"_a, "rows"_a, "shift"_a.none(), "sparse"_a, "threads"_a)
-        .def_static("given", &Source<T>::given, nb::arg("matrix").noconvert())
-        .def_prop_ro("rows_computed", [](const Source<T>& self) { return self.rows->computed(); });
+        .def_static("given", &Source<T>::given, nb::arg("matrix").noconvert());
     nb::class_<Solver<T>>(m, solver)
         .def(nb::init<nb::handle, const std::vector<SegmentTuple>&, Array<const double>, Array<const double>, Array<double>,
                       Array<double>, Index, int>(),

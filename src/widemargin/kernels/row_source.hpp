@@ -25,7 +25,6 @@ class RowSource {
     virtual void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) = 0;
     // e[local] −= Σ by[r] K[rows[r], source] over the columns of these segments, in double precision.
     virtual void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) = 0;
-    virtual std::int64_t computed() const { return 0; }  // rows computed so far
 };
 
 // The segments cut into pieces of at most `length` columns.
@@ -202,7 +201,6 @@ class WholeMatrix final : public StoredRows<T> {
     Index size() const override { return n; }
     bool whole() const override { return true; }
     const Table<T>* table() const override { return &matrix; }
-    std::int64_t computed() const override { return n; }
 
    private:
     Index n;
@@ -251,7 +249,6 @@ class ComputedRows final : public RowSource<T> {
    public:
     ComputedRows(const Function& f, Points<T> points) : f(f), points(std::move(points)) {}
     Index size() const override { return points.n; }
-    std::int64_t computed() const override { return rows_computed; }
 
     void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) override {
         block_of_points(f, points, rows, fresh, matrix, width, threads);
@@ -259,7 +256,6 @@ class ComputedRows final : public RowSource<T> {
 
     void update(const Index* rows, const double* by, Index count, const std::vector<Segment>& segments, double* e, int threads) override {
         const auto pieces = pieces_of(segments, Stretch<T>::length(points));
-        rows_computed += count;
         if (!count) return;
         const Groups<T> groups(points, rows, count);
         std::vector<double> less(by, by + count);
@@ -279,7 +275,6 @@ class ComputedRows final : public RowSource<T> {
    private:
     Function f;
     Points<T> points;
-    std::int64_t rows_computed = 0;
 };
 
 // Rows computed from points; those used least recently make room for new ones.
@@ -293,7 +288,6 @@ class CachedRows final : public StoredRows<T> {
         owner.assign(static_cast<std::size_t>(slots), -1), used.assign(static_cast<std::size_t>(slots), 0);
     }
     Index size() const override { return n; }
-    std::int64_t computed() const override { return misses; }
 
     void block(const std::vector<Index>& rows, const std::vector<Index>& fresh, T* matrix, Index width, int threads) override {
         block_of_points(f, points, rows, fresh, matrix, width, threads);
@@ -316,7 +310,6 @@ class CachedRows final : public StoredRows<T> {
             else used[static_cast<std::size_t>(at)] = now;
         }
         if (missing.empty()) return;
-        misses += static_cast<std::int64_t>(missing.size());
         targets.clear();
         free_slots(static_cast<Index>(missing.size()));
         for (std::size_t k = 0; k < missing.size(); ++k) {
@@ -355,7 +348,7 @@ class CachedRows final : public StoredRows<T> {
     std::vector<std::int64_t> used;
     std::vector<T*> targets;
     std::vector<Memory<T>> blocks;
-    std::int64_t now = 0, misses = 0;
+    std::int64_t now = 0;
 };
 
 // Multiplications per kernel value up to which computing it again is as quick as reading it from memory.
