@@ -72,7 +72,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "chi2", "additive_chi2" (scikit-learn's names, and
         LIBSVM's formulas), "precomputed", for which X is the kernel matrix, or a function of two sets of rows that
-        returns the matrix of all pairs. Rows of numbers reach it as arrays; others, such as texts, as they are.
+        returns the matrix of all pairs. Rows of numbers reach it as arrays; others, such as texts, as they are. Whether
+        a matrix or a function is positive semidefinite is tested on up to 2,000 rows, support vectors first.
     gamma : float, "scale" or "auto", default="scale"
         γ of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is 1/(n_features · X.var()), where rows
         count by their sample weights, as if they were repeated; "auto" is 1/n_features.
