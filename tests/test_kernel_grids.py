@@ -169,6 +169,8 @@ def test_the_best_model_is_trained_on_all_rows():
     assert found.best_score == pytest.approx(area.best_score_, abs=1e-3)
     errors = kernel_grid(X, y, CS, GAMMAS, cv=3, scoring=lambda y, chosen: -np.mean(y != chosen), refit=False)
     plain = kernel_grid(X, y, CS, GAMMAS, cv=3, refit=False)
+    as_of_search = kernel_grid(X, y, CS, GAMMAS, cv=3, scoring=lambda clf, X, y: clf.score(X, y), refit=False)
+    assert np.array_equal(as_of_search.scores, plain.scores)
     assert np.allclose(1 + errors.scores, plain.scores, rtol=0, atol=1e-15)
     assert str(plain).splitlines()[0].split()[-1] == "30"
     assert len(str(plain).splitlines()) == 1 + len(GAMMAS)
@@ -185,6 +187,9 @@ def test_the_best_model_is_trained_on_all_rows():
         ({"estimator": KernelSVM(kernel="precomputed")}, "takes kernels by their names"),
         ({"estimator": KernelSVM(kernel="linear")}, "has no γ; leave gammas away"),
         ({"estimator": KernelSVM(solver="nystroem")}, "trains exact machines"),
+        ({"cv": []}, "cv has no folds"),
+        ({"cv": [(np.arange(100), [])]}, "fold 0 of cv has no test rows"),
+        ({"scoring": "neg_log_loss"}, "needs probabilities"),
         ({"cv": [(np.arange(0, 100, 2), np.arange(1, 100, 2))]}, "fold 0 has no training rows of class"),
     ],
 )

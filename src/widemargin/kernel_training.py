@@ -44,6 +44,10 @@ FLAT = 2
 #: A solver that takes this many times the work so far, and neither its gap nor its violation has halved, is at its end:
 #: from there on a digit would cost ten times all that was spent.
 STAGNANT = 4
+#: A relative gap beyond this is no progress, however it falls: the dual is next to nothing beside the primal.
+HOPELESS = 1e6
+#: The violation of the KKT conditions at α = 0: a larger one is no progress, either.
+AT_ZERO = 2.0
 #: Work that every solver may take in any case, in steps of SMO: some seconds, seldom a minute.
 LEAST_WORK = 1 << 22
 #: Steps of SMO that a round counts for, beside its own.
@@ -122,7 +126,7 @@ class Stagnation:
     dual: float = -math.inf
     #: Work so far, and work, gap, violation and dual when one of them was last halved or doubled.
     work: float = 0.0
-    since: tuple[float, float, float, float] = 0.0, math.inf, math.inf, 0.0
+    since: tuple[float, float, float, float] = 0.0, HOPELESS, AT_ZERO, 0.0
 
     def look(self, core: Any, steps: int, rounds: int, *, hard: bool = False) -> None:
         """Takes note of what the solver sees after so many steps and rounds."""
@@ -262,7 +266,8 @@ class _Run:
         before = self.best
         if before is None or _rank(certificate) <= _rank(before.certificate):
             self.best = proved
-        halved = before is None or certificate.gap < before.certificate.gap / 2
+        hopeful = certificate.relative_gap < HOPELESS or self.problem.hard
+        halved = before is None or (hopeful and certificate.gap < before.certificate.gap / 2)
         if before is not None and self.problem.hard and np.isinf(certificate.gap):  # the hulls come closer
             halved |= certificate.dual > 2 * before.certificate.dual
         if self.claim <= self.goal or self.exhausted or self.hulls_meet:

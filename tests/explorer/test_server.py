@@ -467,7 +467,7 @@ def test_patience_has_an_end(client, monkeypatch):
 def test_a_kernel_fit_ends_with_what_it_has(client, monkeypatch):
     """Without patience the page gets a curve and its gap, with a note; a newer request still ends the fit."""
     _, _, body = crowd(300)
-    body |= {"model": "kernel", "kernel": "poly", "degree": 2, "coef0": 1.0, "C": 1e4}
+    body |= {"model": "kernel", "kernel": "poly", "degree": 2, "coef0": 1.0, "C": 1e8}
     with pytest.raises(OvertakenError):
         fit(body, lambda: True)
     monkeypatch.setattr(fitting, "PATIENCE", 0.0)

@@ -87,10 +87,10 @@ def read(
 
     def prepare() -> None:
         for name in needed:
-            with suppress(ImportError):  # who needs it will say so
+            with suppress(ImportError, RuntimeError):  # who needs it will say so; or Python is about to end
                 import_module(name)
 
-    Thread(target=prepare).start()
+    Thread(target=prepare, daemon=True).start()
     with reading_bar(f"reading {Path(path).name}") as progress:
         return data.open(path, **reading_options(options, path, encoding), progress=progress, as_rows=as_rows)
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import combinations
 from numbers import Real
 from threading import Event, Lock
@@ -23,6 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples
 from widemargin import _core
 from widemargin.certificate import Certificate, Certificates
 from widemargin.data import Rows
+from widemargin.data.labels import text_of
 from widemargin.data.machine import free_memory
 from widemargin.estimators.kernel_svm import SHARE, WORKING, IndefiniteKernelWarning, KernelSVM
 from widemargin.kernel_paths import Limits, Reached, Together, follow
@@ -129,7 +131,8 @@ def kernel_grid(
         more do not fit into its `cache_size`, by default a quarter of the free memory, kernel values are computed when
         they are needed: scores may then differ in their last digits.
     scoring : str, scorer or function of (y_true, y_pred), default="accuracy"
-        Any of scikit-learn's scorers or its name.
+        Any of scikit-learn's scorers or its name, but those that need probabilities; of a function of (estimator, X, y)
+        the estimator can only predict, and X is none.
     refit : bool, default=True
         Whether to train the best model on all rows.
 
@@ -168,9 +171,18 @@ def kernel_grid(
         rows, _, pairs, _ = model._problems(X, y, None)
         if len(classes) < len(pairs.classes):
             missing = np.setdiff1d(pairs.classes, classes)[0]
-            raise ValueError(f"class {missing!r} has no rows of positive weight; leave its rows out")
+            raise ValueError(f"class {text_of(missing)} has no rows of positive weight; leave its rows out")
     labels = pairs.classes[pairs.place]
-    folds = [(train, test) for train, test in check_cv(cv, labels, classifier=True).split(rows, labels)]
+    folds = [
+        (np.asarray(train), np.asarray(test))
+        for train, test in check_cv(cv, labels, classifier=True).split(rows, labels)
+    ]
+    for number, fold in enumerate(folds):
+        for rows_of, which in zip(fold, ("training", "test"), strict=True):
+            if not len(rows_of):
+                raise ValueError(f"fold {number} of cv has no {which} rows")
+    if not folds:
+        raise ValueError("cv has no folds; give a number, a splitter of scikit-learn or pairs (train, test)")
     grid = _Grid(model, rows, pairs, folds, weights, _scorer(scoring), count_threads(model.n_jobs))
     scores = np.empty((len(kernels), len(strengths), len(folds)))
     proofs: list[Any] = [None] * len(kernels)
@@ -251,7 +263,8 @@ class _Grid:
             empty = np.setdiff1d(np.arange(k), pairs.place[c > 0])
             if len(empty):
                 raise ValueError(
-                    f"fold {number} has no training rows of class {pairs.classes[empty[0]]!r}; use fewer folds"
+                    f"fold {number} has no training rows of class {text_of(pairs.classes[empty[0]])}; use fewer folds, "
+                    "or shuffled ones that keep the classes' shares (StratifiedKFold)"
                 )
             self.costs.append(c[self.order])
         #: Of each precision, the sums that all kernels share.
@@ -394,6 +407,11 @@ def _scorer(scoring: str | Callable[[Any, Any], float]) -> Callable[[Any, Any], 
     if scoring == "accuracy":
         return lambda known, y: float(np.mean(known.chosen == y))
     if callable(scoring) and not hasattr(scoring, "_score_func"):  # no scorer of scikit-learn
+        if len(signature(scoring).parameters) == 3:
+            judge: Callable[..., float] = scoring
+            return lambda known, y: judge(known, np.zeros((len(y), 1)), y)
         return lambda known, y: scoring(y, known.chosen)
     named = get_scorer(scoring)
+    if getattr(named, "_response_method", "") == "predict_proba":
+        raise ValueError(f"scoring={scoring!r} needs probabilities, and KernelSVM has none; choose another")
     return lambda known, y: named(known, np.zeros((len(y), 1)), y)

@@ -601,11 +601,18 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
             advice = "scale the columns of X, or ask for a larger tol"
             if isinstance(gram, MatrixGram):
                 advice = "divide the kernel by its mean diagonal and multiply C by it, or ask for a larger tol"
+            elif isinstance(gram, PointsGram) and gram.kernel.name == "linear":
+                advice = "use LinearSVM, which takes columns of any scale, or scale the columns of X"
+            ones = self.certificate_ if isinstance(self.certificate_, Certificates) else [self.certificate_]
+            if np.isfinite(self.C) and not any(one.misclassified or one.kkt[2].count for one in ones):
+                advice = "no row needs slack: use C=inf, the hard margin, or a smaller C"
             of = " of the landmarks' problem" if self.solver == "nystroem" else ""
             if self.max_iter is not None and self.n_iter_ >= self.max_iter:
                 advice = "raise max_iter"
             elif np.isinf(self.C):
                 advice = "the classes may touch or overlap: use a finite C"
+                if np.isfinite(reached):
+                    advice = "the margin is narrow beside the rounding of kernel values: ask for a larger tol"
             warnings.warn(
                 f"the relative gap{of} is {reached:.1e} after {self.n_iter_} rounds, asked for was tol={self.tol:.1e}; "
                 f"{advice}",

@@ -114,6 +114,8 @@ class HullDisplay(Display):
             alpha[svm.support_] = abs(svm.dual_coef_[0])
             nearest = np.array([alpha[side] @ places[side] / alpha[side].sum() for side in (~positive, positive)])
             distance = float(np.linalg.norm(nearest[1] - nearest[0]))
+            if distance == 0:
+                nearest = nearest[:1]
         display = cls(new_axes() if ax is None else plain(ax), distance, hulls, nearest)
         display._draw(places, positive, (class_label(classes[0]), class_label(classes[1])))
         if matrix.shape[1] == 1:

@@ -126,7 +126,11 @@ def _predictor_corrector(problem: Problem, system: NormalEquations, tol: float, 
         implied, balance = problem.weights(alpha), inner(at.alpha, y) if problem.fit_intercept else 0.0
         mu = at.products() / pairs
         primal = problem.primal(at.w, problem.widen(at.m))
-        ended = headway.ended(primal, _dual(problem, alpha, implied, balance), mu)
+        dual = _dual(problem, alpha, implied, balance)
+        if primal < dual:  # rounding has moved the margins that steps carry along; c times that may be much
+            at.m = problem.narrow(problem.margins(at.w, at.b))
+            primal = problem.primal(at.w, problem.widen(at.m))
+        ended = headway.ended(primal, dual, mu)
         if tol > PRECISE:  # one point is enough, and saves memory: only at the limit of precision do they get worse
             best = at
         elif headway.claim <= headway.best:
