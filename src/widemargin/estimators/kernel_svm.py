@@ -233,10 +233,8 @@ class KernelSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit
         resumed, interrupted = resumed or None, False
         starts = None if resumed is not None else self._starts(pairs, problems, classes, live)
         before: list[training.Fit] = []
-        max_iter, earlier = (
-            self.max_iter,
-            int(resumed.get("earlier", 0)) if resumed else 0,
-        )  # iterations of linear solvers
+        max_iter = self.max_iter
+        earlier = int(resumed.get("earlier", 0)) if resumed else 0  # iterations of the linear solvers
         with ProgressLine("training", self.tol, verbose=int(self.verbose), began=time.perf_counter()) as line:
             try:
                 if self.solver == "nystroem":

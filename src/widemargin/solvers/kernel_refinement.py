@@ -23,7 +23,8 @@ WORK = 2e8
 #: The same for hard margins, for which SMO may take millions of steps where a margin is narrow or there is none.
 HARD_MOST_FREE = 2048
 HARD_WORK = 2e10
-#: Multiplications that a step takes at least: as long as what Python does for it.
+#: Multiplications that a step counts for at least: they take as long as what Python does for it, a tenth of a
+#: millisecond.
 LEAST_WORK = 1e5
 #: Added to the diagonal of K_FF, as a share of its mean, which makes that of equal or dependent rows regular.
 RIDGE = 1e-13
